@@ -1,0 +1,1 @@
+"""Decisions, and nothing else. No I/O, no clock, no logger: data in, data out."""

@@ -1,0 +1,1 @@
+"""How what is to be told reaches people: a thread for each channel, and none of them waits for another."""

@@ -1,0 +1,1 @@
+"""One pass each: observe, decide, act, report. They know ports, never adapters."""
