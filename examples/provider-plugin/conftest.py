@@ -1,0 +1,3 @@
+"""Makes the failures of the suites readable."""
+
+pytest_plugins = ["providers.conformance"]
