@@ -1,0 +1,7 @@
+"""`python -m tests.soak`: what `make soak` runs."""
+
+import sys
+
+from tests.soak.command import main
+
+sys.exit(main())

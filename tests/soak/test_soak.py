@@ -1,0 +1,40 @@
+"""A short soak and a few kills, in processes of their own. `make soak` runs long ones."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import ROOT, environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_two_hundred_passes_with_every_fault_terminate_nothing_that_is_needed_and_leave_no_orphan(tmp_path: Path):
+    ended = soaked(tmp_path, "--passes", "200", "--kills", "0")
+
+    assert ended.returncode == 0, told(ended)
+    assert "Machines terminated that must not be: 0" in ended.stdout
+
+
+def test_forty_kills_lose_no_intent_and_leave_no_request_without_one(tmp_path: Path):
+    ended = soaked(tmp_path, "--passes", "0", "--kills", "40")
+
+    assert ended.returncode == 0, told(ended)
+    assert "Processes killed: 40" in ended.stdout
+
+
+def soaked(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tests.soak` with a seed of its own, which a failure tells."""
+    command = [sys.executable, "-m", "tests.soak", "--seed", str(secrets.randbelow(1_000_000)), *words]
+    env = environment(TMPDIR=str(folder))
+    return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def told(ended: subprocess.CompletedProcess[str]) -> str:
+    """Return what a person needs to see of a run that failed."""
+    return f"{ended.stdout}\n{ended.stderr[-6000:]}"

@@ -1,0 +1,205 @@
+"""`status` and `health`: whatever answers, the command says what that is."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.running import Place, run
+
+NOW = "2026-01-10T12:00:00Z"
+STATUS: dict[str, Any] = {
+    "now": NOW,
+    "deployment": "prod",
+    "mode": "dry-run",
+    "leader": True,
+    "holder": None,
+    "healthy": True,
+    "health": "ok",
+    "ready": True,
+    "readiness": "ok",
+    "plan_digest": None,
+    "last": {"reconcile": {"outcome": "complete", "reason": None, "detail": "", "finished_at": NOW}},
+    "last_look": {"reconcile": NOW},
+    "last_complete": {"reconcile": NOW},
+    "held": {"launch_grace": 2},
+    "scopes": [
+        {"scope": "aws/us-east-1", "owned": 2, "orphans": 0, "would_terminate": 0, "terminating": 0, "missing": 0}
+    ],
+    "conditions": [{"key": "late", "severity": "warning", "data": {"kind": "audit"}}],
+    "alerts": {"open": 1, "failing": {}},
+}
+
+
+@dataclass
+class Stranger:
+    """What listens at an address, and answers everything with the same."""
+
+    url: str
+    body: bytes = b"ok\n"
+    code: int = 200
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(answering.code)
+            self.send_header("Content-Length", str(len(answering.body)))
+            self.end_headers()
+            self.wfile.write(answering.body)
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        answering = Stranger(f"http://127.0.0.1:{server.server_address[1]}")
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield answering
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def asked(tmp_path: Path, stranger: Stranger) -> Callable[..., Any]:
+    place = Place(tmp_path)
+    place.configure()
+    return lambda *words: run(*words, "--config", place.config, "--url", stranger.url)
+
+
+def test_a_daemon_tells_how_it_is(asked, stranger: Stranger):
+    stranger.body = json.dumps(STATUS).encode()
+
+    result = asked("status")
+
+    assert result.exit_code == 0
+    assert "prod: REHEARSING" in result.stdout
+
+
+def test_of_very_many_places_the_first_are_shown_and_the_others_counted(asked, stranger: Stranger):
+    (scope,) = STATUS["scopes"]
+    places = [{**scope, "scope": f"aws/r-{number}"} for number in range(24)]
+    stranger.body = json.dumps({**STATUS, "scopes": places}).encode()
+
+    assert "  … 4 more: --format json\n" in asked("status").stdout
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[]", b"null", b"3", b'"text"', b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"{} {}"],
+    ids=["nothing", "html", "list", "null", "number", "text", "bytes", "deep", "deep table", "two"],
+)
+@pytest.mark.parametrize("format_", ["table", "json"])
+def test_what_is_no_status_is_an_error_in_one_line(asked, stranger: Stranger, body: bytes, format_: str):
+    stranger.body = body
+
+    result = asked("status", "--format", format_)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"reaperd: what answers at {stranger.url} is not reaperd, or another version")
+
+
+@pytest.mark.parametrize("key", sorted(set(STATUS) - {"holder", "last", "last_look", "last_complete"}))
+@pytest.mark.parametrize("value", [None, "\x1b[2J", -1, [1], {"a": [{}]}, {"late": "x"}, [{"key": "x"}]], ids=repr)
+def test_a_status_with_anything_in_it_never_costs_a_trace(asked, stranger: Stranger, key: str, value: object):
+    stranger.body = json.dumps({**STATUS, key: value}).encode()
+
+    result = asked("status")
+
+    assert result.exit_code in {0, 1}
+    assert "Traceback" not in result.output
+    assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize("key", ["now", "deployment", "mode", "leader", "healthy", "ready"])
+def test_a_status_that_lacks_a_key_is_an_error_that_names_it(asked, stranger: Stranger, key: str):
+    stranger.body = json.dumps({name: value for name, value in STATUS.items() if name != key}).encode()
+
+    result = asked("status")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"reaperd: what answers at {stranger.url} is not reaperd")
+    assert f"'{key}'" in line
+
+
+@pytest.mark.parametrize("format_", ["table", "json"])
+@pytest.mark.parametrize("depth", [200, 400, 900])
+def test_a_status_however_deep_costs_no_trace(asked, stranger: Stranger, depth: int, format_: str):
+    stranger.body = json.dumps(STATUS).replace('"late"', '{"a":' * depth + "1" + "}" * depth).encode()
+
+    result = asked("status", "--format", format_)
+
+    assert result.exit_code in {0, 1}
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("now", ["x", "2026-01-10", "", "9999-99-99T00:00:00Z"])
+def test_a_status_of_no_time_is_an_error(asked, stranger: Stranger, now: str):
+    stranger.body = json.dumps({**STATUS, "now": now}).encode()
+
+    assert asked("status").exit_code == 1
+
+
+@pytest.mark.parametrize("code", [200, 503])
+def test_what_a_probe_answers_cannot_take_the_terminal(asked, stranger: Stranger, code: int):
+    stranger.code, stranger.body = code, "ok\x1b[2J\x1b]0;taken\x07 \u202e\nreaperd: all is well\n".encode()
+
+    result = asked("health")
+
+    assert result.exit_code == (0 if code == 200 else 1)
+    assert r"ok\x1b[2J\x1b]0;taken\x07 \u202e\nreaperd: all is well" in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_an_endless_probe_is_cut(asked, stranger: Stranger):
+    stranger.body = b"x" * 100_000
+
+    assert len(asked("health").output) < 2_000
+
+
+@pytest.mark.parametrize("command", ["status", "health"])
+@pytest.mark.parametrize(
+    ("url", "detail"),
+    [
+        ("127.0.0.1:9745", "an address is written like http://127.0.0.1:9745"),
+        ("ftp://127.0.0.1", "an address is written like http://127.0.0.1:9745"),
+        ("http://", "an address is written like http://127.0.0.1:9745"),
+        ("http://[", "Invalid IPv6 URL"),
+        ("http://127.0.0.1:x", "Port could not be cast"),
+    ],
+)
+def test_an_address_that_is_none_is_told(tmp_path: Path, command: str, url: str, detail: str):
+    place = Place(tmp_path)
+    place.configure()
+
+    result = run(command, "--config", place.config, "--url", url)
+
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"reaperd: no daemon answers at {url}: {detail}")
+
+
+@pytest.mark.parametrize("command", ["status", "health"])
+@pytest.mark.parametrize("text", [None, "a: [", "- a", "a: 2020-13-45", "[" * 5_000])
+def test_a_web_config_that_cannot_be_read_is_a_bad_configuration(tmp_path: Path, command: str, text: str | None):
+    web = tmp_path / "web.yml"
+    if text is not None:
+        web.write_text(text)
+    place = Place(tmp_path)
+    place.configure(more=f'[http]\nweb_config_file = "{web}"')
+
+    result = run(command, "--config", place.config)
+
+    assert result.exit_code == 78
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"reaperd: http.web_config_file {web}: ")
