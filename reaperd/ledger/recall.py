@@ -57,7 +57,7 @@ def _sightings(connection: sqlite3.Connection, looked_at: datetime | None) -> It
                 last_seen_at=looked_at if last == "" and looked_at is not None else time_of(last),
                 confirmations=confirmations,
                 counted_at=maybe_time(counted),
-                tracked_at=looked_at if tracked == "" else maybe_time(tracked),
+                tracked_at=looked_at if tracked == "" and looked_at is not None else maybe_time(tracked),
                 tracked_by=by,
                 vanished_at=maybe_time(vanished),
                 verdict=verdict,

@@ -17,6 +17,7 @@ from reaperd.core.history import Wanted
 from reaperd.core.memory import Learned, learn
 from reaperd.core.model import Memory, Sighting
 from reaperd.core.sightings import FORGET_AFTER
+from reaperd.errors import LedgerUnusableError
 from reaperd.ledger.history import LedgerFile, recollect
 from reaperd.ledger.ledger import Ledger
 from reaperd.ledger.looks import last_look
@@ -137,6 +138,19 @@ def test_what_is_listed_and_named_is_written_once(ledger: Ledger):
     looked(ledger, NOW + MINUTE, FLEET, ROWS[1:])
 
     assert ledger.recall(NOW).listed == {ref(each.instance_id or "") for each in ROWS[1:]}
+
+
+def test_a_ledger_that_lost_the_time_of_its_last_look_is_a_damaged_one(path: Path):
+    with open_at(path) as ledger:
+        for minute in range(2):
+            looked(ledger, NOW + minute * MINUTE, FLEET[:2], tracked(FLEET[:1]))
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM sighted")
+            # Only the time at which the row was there: without it a machine would never have been tracked.
+            other.execute("UPDATE sightings SET last_seen_at = ?", (NOW.isoformat(),))
+
+        with pytest.raises(LedgerUnusableError, match="it holds '' where a time belongs"):
+            ledger.recall(NOW)
 
 
 # ---------------------------------------------------------------- any looks, one after the other
