@@ -13,7 +13,7 @@ from registry.model import Worker
 def told_by_rows(tracking: Tracking) -> str:
     """Return the row that decided, with what it was decided by; or that there is none."""
     if isinstance(tracking, Ambiguous):
-        return _elsewhere(tracking.worker)
+        return _elsewhere(tracking.worker) if tracking.worker.instance_id is not None else _misspelt(tracking.worker)
     if isinstance(tracking, Tracked):
         return f"row {tracking.worker.worker_id} ({tracking.worker.state})"
     if tracking.row is None:
@@ -23,6 +23,10 @@ def told_by_rows(tracking: Tracking) -> str:
 
 def _elsewhere(row: Worker) -> str:
     return f"row {row.worker_id} names {row.provider}/{row.region}/{row.instance_id}"
+
+
+def _misspelt(row: Worker) -> str:
+    return f"row {row.worker_id} ({row.state}) is its worker tag, but for case or blanks"
 
 
 def _retired(row: Worker) -> str:

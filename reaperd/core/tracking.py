@@ -1,14 +1,15 @@
 """Which row accounts for which machine (rules 6 and 7). Pure.
 
-A machine is matched by its id and place, or by its worker tag to a row that has no id yet. Never by IP, DNS
-name or display name.
+A machine is matched by its id and place, or by its worker tag to a row that has no id yet, letter by letter. Never by
+IP, DNS name or display name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from operator import attrgetter
 
 from providers.model import InstanceRef, OwnedInstance
@@ -25,7 +26,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """A live row speaks of this worker or this id, but of another place. Unknown means hold."""
+    """A live row speaks of this worker or this id, but of another place or in another spelling. Unknown means hold."""
 
     worker: Worker
 
@@ -53,6 +54,8 @@ class Rows:
 
     by_instance: Mapping[str, Sequence[Worker]]
     by_worker: Mapping[str, Sequence[Worker]]
+    by_sound: Mapping[str, Sequence[Worker]]
+    """The live ones, by what they match a machine by: its id or, as long as they have none, its worker tag."""
     heartbeats_work: bool
     """See the function of that name."""
 
@@ -72,13 +75,16 @@ def index(workers: Iterable[Worker], policy: ReapPolicy, now: datetime) -> Rows:
     """Return the rows, ready to be asked."""
     by_instance: dict[str, list[Worker]] = {}
     by_worker: dict[str, list[Worker]] = {}
+    by_sound: dict[str, list[Worker]] = {}
     # In the order of their names, so that the order in which they were told changes nothing.
     told = sorted(workers, key=attrgetter("worker_id"))
     for worker in told:
         if worker.instance_id is not None:
             by_instance.setdefault(worker.instance_id, []).append(worker)
         by_worker.setdefault(worker.worker_id, []).append(worker)
-    return Rows(by_instance, by_worker, heartbeats_work(told, policy, now))
+        if worker.state.is_live:
+            by_sound.setdefault(_sound(_match(worker)), []).append(worker)
+    return Rows(by_instance, by_worker, by_sound, heartbeats_work(told, policy, now))
 
 
 def heartbeats_work(workers: Iterable[Worker], policy: ReapPolicy, now: datetime) -> bool:
@@ -100,7 +106,9 @@ def classify(
             return Tracked(worker)
         lapsed.append((expiry, worker))
     elsewhere = _elsewhere(instance, rows)
-    doubtful = next((w for w in elsewhere if not _superseded_by(w, instance, listing)), None)
+    astray = (worker for worker in elsewhere if not _superseded_by(worker, instance, listing))
+    alike = (worker for worker in _alike(instance, rows) if _expiry(worker, rows, policy, now) is None)
+    doubtful = next(chain(astray, alike), None)
     if doubtful is not None:
         return Ambiguous(doubtful)
     about = (*named, *by_tag, *elsewhere)
@@ -154,6 +162,22 @@ def _elsewhere(instance: OwnedInstance, rows: Rows) -> tuple[Worker, ...]:
         if (worker.provider, worker.region) != (ref.provider, ref.region)
     ]
     return tuple(worker for worker in (*of_worker, *of_id) if worker.state.is_live)
+
+
+def _alike(instance: OwnedInstance, rows: Rows) -> Iterator[Worker]:
+    """Yield the live rows that would be about this machine if nobody minded case and blanks, and are not as it is."""
+    for mine, by_tag in ((instance.ref.instance_id, False), (instance.worker_id, True)):
+        for worker in rows.by_sound.get(_sound(mine), ()) if mine is not None else ():
+            if (worker.instance_id is None) is by_tag and _match(worker) != mine:
+                yield worker
+
+
+def _match(worker: Worker) -> str:
+    return worker.worker_id if worker.instance_id is None else worker.instance_id
+
+
+def _sound(name: str) -> str:
+    return name.strip().casefold()
 
 
 def _superseded_by(worker: Worker, instance: OwnedInstance, listing: Mapping[InstanceRef, OwnedInstance]) -> bool:

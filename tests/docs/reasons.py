@@ -28,7 +28,10 @@ KEEP: Mapping[KeepReason, tuple[int, str]] = {
     KeepReason.FOREIGN_ACCOUNT: (9, "Its reservation is another account's, although the listing showed it."),
     KeepReason.IN_TRANSITION: (13, "It is shutting down already. Never asked again, only told when it takes too long."),
     KeepReason.TRACKED: (6, "A live row accounts for it. What every healthy worker says."),
-    KeepReason.AMBIGUOUS_WORKER: (7, "A live row speaks of its worker, or of its id, but of another machine or place."),
+    KeepReason.AMBIGUOUS_WORKER: (
+        7,
+        "A live row speaks of its worker or id, but of another machine or place, or misspells it.",
+    ),
     KeepReason.FOREIGN_REGISTRY: (8, "Its registry tag names another registry: two fleets share one deployment name."),
     KeepReason.NEVER_LIST: (14, "Its id stands in `reconcile.never`, or it is the machine that reaperd runs on."),
     KeepReason.PROTECT_TAG: (14, "It carries the protect tag. Any value will do, `false` too."),

@@ -139,6 +139,14 @@ MUTANTS = (
         "    if doubtful is not None:\n        return Ambiguous(doubtful)\n",
         "",
     ),
+    Mutant("a misspelt row is no doubt", 7, TRACKING, "next(chain(astray, alike), None)", "next(astray, None)"),
+    Mutant(
+        "a misspelt row holds for ever",
+        7,
+        TRACKING,
+        " if _expiry(worker, rows, policy, now) is None)\n    doubtful",
+        ")\n    doubtful",
+    ),
     Mutant(
         "superseded without looking at the listing",
         7,

@@ -95,6 +95,14 @@ def points_elsewhere(row: Worker, machine: OwnedInstance) -> bool:
     return row.instance_id == machine.ref.instance_id
 
 
+def sounds_like(row: Worker, machine: OwnedInstance) -> bool:
+    """Say whether only case or blanks keep a live row from accounting for the machine."""
+    theirs, mine = row.instance_id, machine.ref.instance_id
+    if theirs is None:
+        theirs, mine = row.worker_id, machine.worker_id or ""
+    return is_live(row) and theirs != mine and theirs.strip().lower() == mine.strip().lower()
+
+
 def ours(world: World) -> list[OwnedInstance]:
     return [each for each in world.seen.instances if each.owner == world.policy.deployment]
 
@@ -112,6 +120,8 @@ def supersedes(row: Worker, machine: OwnedInstance, world: World) -> bool:
 def is_ambiguous(machine: OwnedInstance, world: World) -> bool:
     if is_tracked(machine, world):
         return False
+    if any(sounds_like(row, machine) and lapsed(row, world) is None for row in world.rows):
+        return True
     return any(points_elsewhere(row, machine) and not supersedes(row, machine, world) for row in world.rows)
 
 

@@ -312,6 +312,35 @@ def test_a_row_that_names_the_machine_beats_one_that_points_elsewhere():
     assert isinstance(tracking_of(machine("i-1"), [ELSEWHERE, row("w-2", "i-1")]), Tracked)
 
 
+@pytest.mark.parametrize("at", [EAST, WEST], ids=str)
+def test_a_machine_whose_id_a_live_row_spells_in_another_case_is_ambiguous(at):
+    misspelt = row("w-2", "I-1", at=at)
+
+    assert tracking_of(machine("i-1", worker=None, at=EAST), [misspelt]) == Ambiguous(misspelt)
+
+
+@pytest.mark.parametrize("tag", ["w-1 ", " w-1", "W-1", "w-1\t"], ids=repr)
+def test_a_machine_whose_tag_is_that_of_a_launch_in_flight_but_for_case_or_blanks_is_ambiguous(tag):
+    launch = row("w-1", None, state=WorkerState.LAUNCHING, created_at=NOW - MINUTE)
+
+    assert tracking_of(machine("i-1", worker=tag), [launch]) == Ambiguous(launch)
+
+
+@pytest.mark.parametrize(
+    "misspelt",
+    [
+        row("w-2", "I-1", state=WorkerState.COMPLETED),
+        row("W-1", None, state=WorkerState.LAUNCHING, created_at=NOW - 3 * HOUR),
+        row("W-1", "i-2"),
+        row("i-1", None, state=WorkerState.LAUNCHING, created_at=NOW - MINUTE),
+        row("W-2", "w-1"),
+    ],
+    ids=["has ended", "was abandoned", "has a machine of its own", "has its id for a name", "has its tag for an id"],
+)
+def test_a_misspelt_row_holds_nothing_that_it_would_not_protect_if_it_were_spelt_well(misspelt):
+    assert reason_of(machine("i-1"), [misspelt]) is TerminateReason.UNREGISTERED
+
+
 def test_one_row_in_doubt_outweighs_one_that_supersedes():
     rows = [ELSEWHERE, row("w-3", "i-1", at=WEST)]
 
