@@ -151,7 +151,7 @@ ENDS_THE_HOLD: Mapping[KeepReason, str] = {
     KeepReason.FOREIGN_ACCOUNT: "it belongs to another account: correct the credentials or its owner tag",
     KeepReason.IN_TRANSITION: "nothing to do: its end is under way",
     KeepReason.TRACKED: "nothing to do: a live row accounts for it",
-    KeepReason.AMBIGUOUS_WORKER: "a live row names another machine for its worker, or misspells it: correct or remove it",
+    KeepReason.AMBIGUOUS_WORKER: "a live row names another machine for its worker, or misspells it: correct that row",
     KeepReason.FOREIGN_REGISTRY: "its registry tag is another fleet's: give one of the two another deployment name",
     KeepReason.NEVER_LIST: "take its id out of reconcile.never (the machine that reaperd runs on stays)",
     KeepReason.PROTECT_TAG: "remove its protect tag, or register it",
