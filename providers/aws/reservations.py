@@ -23,6 +23,9 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[
 of today) is no launch time."""
 
 
+_FLAGS = {"true": True, "false": False}
+"""As EC2 writes them. Whatever else the SDK takes for false."""
+
 INTERFACES = frozenset({"networkInterfaceSet"})
 """What only the audit reads of a machine: a tenth of the time that it takes to read one."""
 
@@ -113,6 +116,9 @@ class _List:
                 msg = "a list with more than elements in it"
                 raise UnreadablePageError(msg)
             found.append(self._read(child))
+        if not found and (node.text or "").strip():
+            msg = "a list with a text in place of its elements"
+            raise UnreadablePageError(msg)
         return found
 
 
@@ -148,7 +154,11 @@ def _text(node: Node) -> str:
 
 
 def _flag(node: Node) -> bool:
-    return _text(node) == "true"
+    text = _text(node)
+    if text not in _FLAGS:
+        msg = "neither true nor false"
+        raise UnreadablePageError(msg)
+    return _FLAGS[text]
 
 
 def _number(node: Node) -> int:

@@ -174,6 +174,25 @@ def test_an_odd_value_of_a_tag_is_read_alike_or_refused(parser, value):
 
 
 @parsers
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "machines",
+        "<item><instancesSet>i-1</instancesSet></item>",
+        "<item><instancesSet><item><tagSet>none</tagSet></item></instancesSet></item>",
+        *(
+            f"<item><instancesSet><item><operator><managed>{flag}</managed></operator></item></instancesSet></item>"
+            for flag in ("TRUE", "1", "", " true")
+        ),
+    ],
+)
+def test_what_would_read_as_fewer_machines_or_as_a_machine_that_nobody_manages_is_refused(parser, inner):
+    document = f"<DescribeInstancesResponse><reservationSet>{inner}</reservationSet></DescribeInstancesResponse>"
+
+    assert by_us(document.encode(), parser) is None
+
+
+@parsers
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_page_is_read_as_the_sdk_reads_it(parser, name):
     document = RECORDED[name]
