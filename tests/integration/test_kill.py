@@ -19,6 +19,7 @@ import pytest
 
 from reaperd.ledger.connection import immediate
 from tests.integration.judging import complete, reasons
+from tests.support.crash import some_of
 from tests.support.ec2 import FaultyEc2
 from tests.support.processes import ROOT, Crew, until
 from tests.support.site import EAST, Site
@@ -74,7 +75,7 @@ def stage(tmp_path: Path, parent: Path) -> Iterator[Scene]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_kill_at_any_line_is_made_good_by_the_next_passes(part: int, tmp_path: Path, parent: Path):
-    points = recorded_points(tmp_path, parent)[part::PARTS]
+    points = some_of(recorded_points(tmp_path, parent)[part::PARTS])
 
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         killed = list(pool.map(partial(dies_and_recovers, tmp_path, parent), points))

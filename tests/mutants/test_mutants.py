@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,8 +28,9 @@ def test_mutants_are_many_and_each_has_its_own_name():
 
 
 @pytest.fixture(scope="module")
-def lane(tmp_path_factory) -> Lane:
-    return Lane(tmp_path_factory.mktemp("mutants") / "lane")
+def lane(tmp_path_factory) -> Iterator[Lane]:
+    with Lane(tmp_path_factory.mktemp("mutants") / "lane") as made:
+        yield made
 
 
 SUITE = f"{EXAMPLES}/test_sightings.py"
@@ -63,6 +65,7 @@ def test_the_engine_tells_what_became_of(lane: Lane, mutant: Mutant, fate: Fate)
 
 def test_the_suites_that_judge_a_mutant_are_there():
     suites = {name for mutant in MUTANTS for suite in suites_for(mutant, laws_only=False) for name in suite}
+    suites = {name.removeprefix("--ignore=") for name in suites}
 
     assert {EXAMPLES, LAWS} < suites
     assert [name for name in sorted(suites) if not (ROOT / name).exists()] == []

@@ -293,7 +293,7 @@ def _guard(fleet: Fleet) -> None:
         machine.guarded = True
 
 
-def _clean_up(fleet: Fleet) -> None:
+def clean_up(fleet: Fleet) -> None:
     """The control plane drops rows whose machine is gone."""
     for row in list(fleet.rows.values()):
         if row.instance_id is not None and row.instance_id not in fleet.machines:
@@ -320,6 +320,6 @@ _LIFE: tuple[tuple[float, Callable[[Fleet], None], bool, bool], ...] = (
     (0.05, _stranger, True, False),
     (0.05, _protect, True, False),
     (0.05, _guard, True, False),
-    (0.30, _clean_up, False, True),
+    (0.30, clean_up, False, True),
 )
 """How often each happens in a pass, and whether it changes the cloud, the registry."""

@@ -37,4 +37,6 @@ def soaked(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def told(ended: subprocess.CompletedProcess[str]) -> str:
     """Return what a person needs to see of a run that failed."""
-    return f"{ended.stdout}\n{ended.stderr[-6000:]}"
+    # The promise that was broken stands before the last words of the daemon.
+    promise, _, words = ended.stderr.partition("\n{")
+    return f"{ended.stdout}\n{promise[-3000:]}\n{{{words[-6000:]}"

@@ -56,6 +56,12 @@ def test_an_abandoned_launch_is_told_with_its_last_write():
     assert told == "row w-1 is launching and names no machine, last written at 2026-01-10 11:00:00 UTC"
 
 
+def test_a_row_that_misspells_the_machine_is_told_as_it_is_spelt():
+    assert verdict_on(row("w-9", "I-1")).detail == "row w-9 names aws/us-east-1/I-1"
+    launching = row("W-1", None, state=WorkerState.LAUNCHING, updated_at=NOW - MINUTE)
+    assert verdict_on(launching).detail == "row W-1 (launching) is its worker tag, but for case or blanks"
+
+
 def test_a_silent_worker_is_told_with_its_last_heartbeat():
     alive = row("w-2", "i-2", heartbeat_at=NOW)
     wishes = policy(heartbeat_ttl=MINUTE)

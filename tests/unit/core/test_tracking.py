@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from providers.model import InstanceState, OwnedInstance
 from reaperd.core.model import ReapPolicy, TerminateReason
-from reaperd.core.tracking import Ambiguous, Tracked, Tracking, Untracked, bad_times, classify, has_bad_time, index
+from reaperd.core.tracking import (
+    Ambiguous,
+    Tracked,
+    Tracking,
+    Untracked,
+    bad_times,
+    classify,
+    has_bad_time,
+    index,
+    interest_in,
+)
 from registry.model import Worker, WorkerState
+from registry.rows import is_wanted
 from tests.support.worlds import EAST, GCP, HOUR, MINUTE, NOW, SECOND, WEST, machine, policy, row
 
 TTL = 10 * MINUTE
@@ -356,3 +368,21 @@ def test_an_expired_row_is_told_before_one_that_points_elsewhere():
     reason = reason_of(machine("i-1"), rows, also_listed=listed, wishes=policy(heartbeat_ttl=TTL))
 
     assert reason is TerminateReason.HEARTBEAT_EXPIRED
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "about"),
+    [
+        (True, row("w-9", "i-1")),
+        (True, row("w-1", "i-9")),
+        (True, row("w-9", "i-9", state=WorkerState.LAUNCHING)),
+        (True, row("w-9", "i-9", state=WorkerState.COMPLETED, updated_at=NOW + MINUTE + SECOND)),
+        (True, row("w-9", "i-9", state=WorkerState.COMPLETED, unreadable=("updated_at",))),
+        (False, row("w-9", "i-9", state=WorkerState.COMPLETED, updated_at=NOW + MINUTE)),
+    ],
+    ids=["its id", "its tag", "live", "a time to come", "a time that cannot be read", "a time that may be"],
+)
+def test_a_look_asks_for_the_rows_that_can_make_a_difference(about, *, asked_for):
+    dead = about if about.state is not WorkerState.RUNNING else replace(about, state=WorkerState.TERMINATED)
+
+    assert is_wanted(dead, interest_in([machine("i-1", worker="w-1")], NOW)) is asked_for
