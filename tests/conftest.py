@@ -1,9 +1,13 @@
-"""How hard laws are tried, wherever they stand. HYPOTHESIS_PROFILE picks one; CI picks its own."""
+"""How hard laws are tried, wherever they stand, and what is run first.
+
+HYPOTHESIS_PROFILE picks a profile; CI picks its own.
+"""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -19,3 +23,8 @@ settings.register_profile(
     suppress_health_check=_SLOW,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow ones: side by side, none of them is then waited for at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

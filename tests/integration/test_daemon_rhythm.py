@@ -154,7 +154,7 @@ def test_a_process_that_is_frozen_between_intent_and_request_sends_nothing_when_
     settings = {"lease.ttl": "1s", "audit.interval": "1h"}
     with daemon(site, settings) as frozen:
         until(lambda: any(request.request.listed("InstanceId") for request in site.cloud.requests(LISTING)))
-        frozen.running.kill(signal.SIGSTOP)
+        site.freeze(frozen.running)
         with daemon(site, settings) as other:
             other.until(lambda: other.events("lease_taken"))
             time.sleep(1)

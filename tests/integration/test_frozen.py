@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reaperd.ledger.connection import time_of
-from tests.support.daemon import Daemon, daemon
+from tests.support.daemon import daemon
 from tests.support.processes import until
 from tests.support.site import Site
 
@@ -32,16 +31,6 @@ def started(site: Site, key: str) -> Any:
     return daemon(site, WISHES, env={"AWS_ACCESS_KEY_ID": key})
 
 
-def freeze(running: Daemon) -> None:
-    """Stop it, and wait until it stands still."""
-    running.running.kill(signal.SIGSTOP)
-    until(lambda: _state(running.pid) == "T")
-
-
-def _state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-
-
 def has_run_out(site: Site) -> bool:
     """Say whether the lease has."""
     ((expires_at,),) = site.rows("SELECT expires_at FROM lease")
@@ -53,7 +42,7 @@ def test_frozen_in_the_middle_of_a_pass_it_asks_for_nothing_when_it_wakes(site: 
     site.cloud.fault(action=TERMINATE, delay_s=1, times=1)
     with started(site, FROZEN) as frozen:
         until(lambda: site.cloud.terminate_requests())
-        freeze(frozen)
+        site.freeze(frozen.running)
         assert asked_by(site, FROZEN) == machines[:1]
         with started(site, OTHER) as other:
             until(lambda: len(site.accepted()) == 3)
@@ -76,7 +65,7 @@ def test_frozen_while_it_lists_it_acts_on_nothing_that_it_saw_before(site: Site)
     site.cloud.fault(action=LISTING, delay_s=1, times=1)
     with started(site, FROZEN) as frozen:
         until(lambda: site.cloud.requests(LISTING))
-        freeze(frozen)
+        site.freeze(frozen.running)
         with started(site, OTHER) as other:
             until(lambda: asked_by(site, OTHER) == [machine])
             frozen.running.kill(signal.SIGCONT)
@@ -92,7 +81,7 @@ def test_frozen_alone_its_pass_ends_and_the_next_one_acts_under_a_new_lease(site
     site.cloud.fault(action=TERMINATE, delay_s=1, times=1)
     with started(site, FROZEN) as frozen:
         until(lambda: site.cloud.terminate_requests())
-        freeze(frozen)
+        site.freeze(frozen.running)
         until(lambda: has_run_out(site))
         frozen.running.kill(signal.SIGCONT)
         until(lambda: site.accepted() == sorted(machines))

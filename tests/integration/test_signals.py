@@ -111,7 +111,7 @@ def test_a_frozen_holder_terminates_nothing_when_it_wakes(site: Site):
     site.cloud.fault(action=TERMINATE, delay_s=0.5, times=1)
     frozen = site.start("once", settings=wishes)
     until(lambda: site.cloud.terminate_requests())
-    frozen.kill(signal.SIGSTOP)
+    site.freeze(frozen)
     before = len(site.cloud.terminate_requests())
 
     def taken_over() -> bool:
@@ -136,7 +136,7 @@ def test_a_holder_that_is_frozen_while_it_lists_only_looks_when_it_wakes(site: S
     site.cloud.fault(action=LISTING, delay_s=0.5, times=1)
     frozen = site.start("once", settings=wishes)
     until(lambda: site.cloud.requests(LISTING))
-    frozen.kill(signal.SIGSTOP)
+    site.freeze(frozen)
 
     until(lambda: site.run("once").code == 0)
     site.cloud.clear_requests()

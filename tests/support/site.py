@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from registry.sqlite.admin import create
 from registry.sqlite.writer import SqliteRegistryWriter
 from tests.support.aging import age_ledger
 from tests.support.ec2.cloud import DEFAULT_ACCOUNT
-from tests.support.processes import Crew, Result, Running, environment
+from tests.support.processes import Crew, Result, Running, environment, until
 
 EAST, WEST = "us-east-1", "eu-west-1"
 MOTO_ACCOUNT = "123456789012"
@@ -164,6 +166,30 @@ class Site:
         ) as ledger:
             yield ledger
 
+    def freeze(self, running: Running) -> None:
+        """Stop a process, and return when it stands still.
+
+        Never where it holds the ledger's write lock: nobody could take over from it then, and that is another story.
+        """
+        for _ in range(100):
+            running.kill(signal.SIGSTOP)
+            until(lambda: _state(running.pid) == "T")
+            if self._ledger_is_free():
+                return
+            running.kill(signal.SIGCONT)
+            time.sleep(0.01)
+        message = "it holds the ledger whenever it is stopped"
+        raise AssertionError(message)
+
+    def _ledger_is_free(self) -> bool:
+        with closing(sqlite3.connect(self.ledger_path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            connection.execute("ROLLBACK")
+            return True
+
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return what a query of the ledger gives."""
         with closing(sqlite3.connect(self.ledger_path)) as connection:
@@ -194,3 +220,7 @@ def _mark(path: Path) -> tuple[int, int, bytes]:
     # Not the ctime: to root's SQLite, opening a -wal means to give it the owner that it has.
     seen = path.stat()
     return seen.st_ino, seen.st_mtime_ns, b"" if path.is_dir() else path.read_bytes()
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
