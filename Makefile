@@ -16,7 +16,7 @@ FOLDERS := $(filter-out %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 NOT_COUNTED := $(PROCESSES) $(filter-out $(PROCESSES) $(COUNTED) tests/e2e,$(FOLDERS))
 SIDE_BY_SIDE := 3
 # The slow ones are collected first; dealt out like this, nobody waits for the last of them.
-ONE_BY_ONE := --dist load --maxschedchunk 1
+ONE_BY_ONE := -n 4 --dist load --maxschedchunk 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format types imports laws mutants contract scenarios integration e2e soak bench bench-full bench-check coverage docs build ci clean
@@ -39,7 +39,7 @@ test: $(STAMP) ## Run every test that needs nothing but PyPI, with coverage
 	$(BIN)/coverage erase
 	$(PYTEST) -n $(SIDE_BY_SIDE) --dist worksteal --cov --cov-report= $(COUNTED)
 	$(MAKE) --no-print-directory coverage
-	$(PYTEST) -n $(SIDE_BY_SIDE) $(ONE_BY_ONE) $(NOT_COUNTED)
+	$(PYTEST) $(ONE_BY_ONE) $(NOT_COUNTED)
 
 coverage: $(STAMP) ## Judge the coverage of the last test run: 95 % overall, 100 % of the core
 	$(BIN)/coverage report --fail-under=95
