@@ -89,7 +89,7 @@ bench: $(STAMP) ## Measure what must stay fast, as ratios beside what people wou
 	$(BIN)/python -m bench.run --small
 
 bench-full: $(STAMP) ## Measure it up to 100,000 machines; writes docs/performance.md
-	$(BIN)/python -m bench.run --full --rounds 2 --json .cache/bench/full.json --write docs/performance.md
+	$(BIN)/python -m bench.run --full --rounds 1 --json .cache/bench/full.json --write docs/performance.md
 
 bench-check: $(STAMP) ## Run the measurements on a small fleet: the results are judged, not the times
 	$(BIN)/python -m bench.run --check
