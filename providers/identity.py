@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
+from unicodedata import normalize
 
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
@@ -57,3 +58,18 @@ def require_aware(moment: datetime | None, what: str) -> None:
     if moment is not None and moment.tzinfo is None:
         msg = f"{what} has no time zone"
         raise ValueError(msg)
+
+
+def loosely(name: str) -> str:
+    """Return a name without what people mistype and nobody sees: case, blanks, width, what cannot be shown.
+
+    Two names that are alike in this way and not equal are somebody's mistake. What follows of that always spares.
+    """
+    if name.isascii() and name.isprintable() and " " not in name:
+        return name.lower()
+    return "".join(sign for sign in normalize("NFKC", name).casefold() if sign.isprintable() and not sign.isspace())
+
+
+def filled(text: str | None) -> str | None:
+    """Return the value of a tag as it stands; None when it is missing or blank."""
+    return text if text is not None and text.strip() else None

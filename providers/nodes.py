@@ -37,6 +37,7 @@ from providers.errors import (
     UnknownResultError,
     UntaggedLaunchError,
 )
+from providers.identity import filled, loosely
 from providers.locations import Gone, Location, NotKnown, There
 from providers.model import (
     NO_TAGS,
@@ -194,10 +195,10 @@ class NodeLister:
             ref=InstanceRef(self.name, node.region, node.id),
             state=STATES.get(node.status, InstanceState.UNKNOWN),
             owner=labels.get(keys.owner, ""),
-            worker_id=labels.get(keys.worker, "").strip() or None,
+            worker_id=filled(labels.get(keys.worker)),
             model=labels.get(keys.model),
             registry_id=labels.get(keys.registry),
-            protect=any(key.casefold() == keys.protect.casefold() for key in labels),
+            protect=loosely(keys.protect) in map(loosely, labels),
             zone=node.zone or None,
             instance_type=node.instance_type or None,
             tags=MappingProxyType(dict(labels)),

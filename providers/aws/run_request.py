@@ -15,6 +15,7 @@ from providers.aws.translate import RawInstance
 from providers.aws.userdata import UserDataError, rendered
 from providers.capacity import Kind, Offer, WorkerSpec
 from providers.errors import InvalidSpecError, ProviderSetupError
+from providers.identity import loosely
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.literals import InstanceTypeType, ResourceTypeType
@@ -123,8 +124,8 @@ def require_own_tags_kept(options: AwsOptions, how: AwsLaunchOptions) -> None:
     """Raise ProviderSetupError if a tag of the operator's would stand in for one of ours, or protect every machine."""
     keys = options.tags
     ours = {keys.owner, keys.worker, keys.model, keys.protect, keys.registry, how.role_tag, NAME_TAG}
-    folded = {key.casefold() for key in ours}
-    taken = sorted(key for key in how.extra_tags if key.strip().casefold() in folded)
+    names = set(map(loosely, ours))
+    taken = sorted(key for key in how.extra_tags if loosely(key) in names)
     if taken:
         msg = f"provider {options.name!r}: extra_tags: {', '.join(taken)} is written by the launch itself, or never"
         raise ProviderSetupError(msg)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
 
+from providers.identity import filled, loosely
 from providers.model import NO_TAGS, AuditedInstance, InstanceRef, InstanceState, OwnedInstance, TagKeys
 
 Raw = Mapping[str, object]
@@ -101,8 +102,8 @@ def owned_instance(raw: RawInstance, vantage: Vantage) -> OwnedInstance:
         ref=InstanceRef(vantage.provider, vantage.region, raw.instance_id),
         state=_state(raw.fields),
         owner=tags.get(keys.owner, ""),
-        worker_id=_filled(tags.get(keys.worker)),
-        model=_filled(tags.get(keys.model)),
+        worker_id=filled(tags.get(keys.worker)),
+        model=filled(tags.get(keys.model)),
         registry_id=tags.get(keys.registry),
         protect=_is_protected(tags, keys.protect),
         managed_by=_manager(raw.fields, tags),
@@ -128,7 +129,7 @@ def audited_instance(raw: RawInstance, vantage: Vantage) -> AuditedInstance:
         ref=InstanceRef(vantage.provider, vantage.region, raw.instance_id),
         state=_state(raw.fields),
         instance_type=_text(raw.fields, "InstanceType"),
-        name=_filled(tags.get(_NAME_TAG)),
+        name=filled(tags.get(_NAME_TAG)),
         owner=tags.get(vantage.keys.owner),
         launched_at=_moment(raw.fields.get("LaunchTime")),
         attached_at=_attached_at(raw.fields),
@@ -210,9 +211,9 @@ def _is_protected(tags: Mapping[str, str], protect: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _holds(keys: tuple[str, ...], protect: str) -> bool:
-    """Say whether the key is there, but for case and blanks around it. The machines of a fleet share their keys."""
-    wanted = protect.strip().casefold()
-    return any(key.strip().casefold() == wanted for key in keys)
+    """Say whether the key is there, however it is spelt. The machines of a fleet share their keys."""
+    wanted = loosely(protect)
+    return any(loosely(key) == wanted for key in keys)
 
 
 def _manager(fields: Raw, tags: Mapping[str, str]) -> str | None:
@@ -258,7 +259,3 @@ def _mapping(value: object) -> Raw:
 def _text(fields: Raw, key: str) -> str | None:
     value = fields.get(key)
     return value if isinstance(value, str) and value else None
-
-
-def _filled(text: str | None) -> str | None:
-    return text if text is not None and text.strip() else None

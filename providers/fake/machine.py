@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from providers.identity import filled, loosely
 from providers.model import NO_TAGS, AuditedInstance, InstanceRef, InstanceState, OwnedInstance, TagKeys
 
 NOT_GIVEN = "\0"
@@ -103,10 +104,10 @@ def as_owned(ref: InstanceRef, machine: FakeMachine, tags: Mapping[str, str], vi
         ref=ref,
         state=machine.state,
         owner=tags.get(keys.owner, ""),
-        worker_id=tags.get(keys.worker, "").strip() or None,
+        worker_id=filled(tags.get(keys.worker)),
         model=tags.get(keys.model),
         registry_id=tags.get(keys.registry),
-        protect=any(key.lower() == keys.protect.lower() for key in tags),
+        protect=loosely(keys.protect) in map(loosely, tags),
         managed_by=machine.managed_by,
         launched_at=machine.launched_at,
         account=machine.account or view.account,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
 
+from providers.identity import loosely
 from providers.model import TagKeys
 from reaperd.config.durations import format_duration, parse_duration
 from reaperd.config.fields import is_http_url
@@ -28,8 +29,8 @@ def _tag_keys_differ(settings: Plain) -> Iterator[Problem]:
     given = _table(settings, "tags")
     taken: dict[str, str] = {}
     for name in ("owner", "worker", "model", "protect", "registry"):
-        # Without case, because the protect tag is compared without case.
-        key = str(given.get(name, getattr(_DEFAULT_TAGS, name))).casefold()
+        # Loosely, because the protect tag is.
+        key = loosely(str(given.get(name, getattr(_DEFAULT_TAGS, name))))
         if key in taken:
             yield Problem(f"tags.{name}", f"is the same tag key as tags.{taken[key]}")
         taken.setdefault(key, name)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from alerts.model import Cause, Condition, Datum, Severity
 from providers.events import ProviderEvent, Unheard
+from providers.identity import loosely
 from providers.model import AuditedInstance, Coverage, InstanceRef, InstanceState, Scope, TagKeys
 from reaperd.core.ignoring import IgnoreRule, RuleState, RuleUse, match_rules
 from reaperd.core.model import PassOutcome, RefusalReason
@@ -171,7 +172,7 @@ def near_miss(tags: Mapping[str, str], keys: TagKeys, deployment: str) -> str | 
     """Return a tag that is ours but for case or blanks, as `key=value`; None without one."""
     for key, value in sorted(tags.items()):
         exact = key == keys.owner and value == deployment
-        if not exact and (_loose(key), _loose(value)) == (_loose(keys.owner), _loose(deployment)):
+        if not exact and (loosely(key), loosely(value)) == (loosely(keys.owner), loosely(deployment)):
             return f"{key}={value}"
     return None
 
@@ -245,7 +246,3 @@ def _out_of_scope(ref: InstanceRef) -> Condition:
 
 def _is_looked_at(ref: InstanceRef, policy: AuditPolicy) -> bool:
     return policy.scopes is None or ref.scope in policy.scopes or ref.provider in policy.discovering
-
-
-def _loose(text: str) -> str:
-    return "".join(text.split()).casefold()

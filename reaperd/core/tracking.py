@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from operator import attrgetter
 
+from providers.identity import loosely
 from providers.model import InstanceRef, OwnedInstance
 from reaperd.core.model import CLOCK_TOLERANCE, ReapPolicy, TerminateReason
 from registry.model import Interest, Worker, WorkerState
@@ -54,7 +55,7 @@ class Rows:
 
     by_instance: Mapping[str, Sequence[Worker]]
     by_worker: Mapping[str, Sequence[Worker]]
-    by_sound: Mapping[str, Sequence[Worker]]
+    by_loose_name: Mapping[str, Sequence[Worker]]
     """The live ones, by what they match a machine by: its id or, as long as they have none, its worker tag."""
     heartbeats_work: bool
     """See the function of that name."""
@@ -75,7 +76,7 @@ def index(workers: Iterable[Worker], policy: ReapPolicy, now: datetime) -> Rows:
     """Return the rows, ready to be asked."""
     by_instance: dict[str, list[Worker]] = {}
     by_worker: dict[str, list[Worker]] = {}
-    by_sound: dict[str, list[Worker]] = {}
+    by_loose_name: dict[str, list[Worker]] = {}
     # In the order of their names, so that the order in which they were told changes nothing.
     told = sorted(workers, key=attrgetter("worker_id"))
     for worker in told:
@@ -83,8 +84,8 @@ def index(workers: Iterable[Worker], policy: ReapPolicy, now: datetime) -> Rows:
             by_instance.setdefault(worker.instance_id, []).append(worker)
         by_worker.setdefault(worker.worker_id, []).append(worker)
         if worker.state.is_live:
-            by_sound.setdefault(_sound(_match(worker)), []).append(worker)
-    return Rows(by_instance, by_worker, by_sound, heartbeats_work(told, policy, now))
+            by_loose_name.setdefault(loosely(_match(worker)), []).append(worker)
+    return Rows(by_instance, by_worker, by_loose_name, heartbeats_work(told, policy, now))
 
 
 def heartbeats_work(workers: Iterable[Worker], policy: ReapPolicy, now: datetime) -> bool:
@@ -165,19 +166,15 @@ def _elsewhere(instance: OwnedInstance, rows: Rows) -> tuple[Worker, ...]:
 
 
 def _alike(instance: OwnedInstance, rows: Rows) -> Iterator[Worker]:
-    """Yield the live rows that would be about this machine if nobody minded case and blanks, and are not as it is."""
+    """Yield the live rows that would be about this machine if names were read loosely, and are not as it is."""
     for mine, by_tag in ((instance.ref.instance_id, False), (instance.worker_id, True)):
-        for worker in rows.by_sound.get(_sound(mine), ()) if mine is not None else ():
+        for worker in rows.by_loose_name.get(loosely(mine), ()) if mine is not None else ():
             if (worker.instance_id is None) is by_tag and _match(worker) != mine:
                 yield worker
 
 
 def _match(worker: Worker) -> str:
     return worker.worker_id if worker.instance_id is None else worker.instance_id
-
-
-def _sound(name: str) -> str:
-    return name.strip().casefold()
 
 
 def _superseded_by(worker: Worker, instance: OwnedInstance, listing: Mapping[InstanceRef, OwnedInstance]) -> bool:
