@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from registry.model import Interest, RegistryRows, RegistrySnapshot, Worker, WorkerState
@@ -25,15 +25,19 @@ class RegistryReader(Protocol):
         """
         ...
 
-    def lookup(self, instance_id: str, worker_id: str | None) -> RegistryRows:
+    def lookup(self, instance_id: str, worker_id: str | None, read: Callable[[str], str] | None = None) -> RegistryRows:
         """Return every row, of any place and state, that names this instance id or has this worker id.
+
+        Letter by letter; and the live rows that do so once both names are read in the way that is given.
 
         Raises:
             RegistryUnusableError: as for snapshot.
         """
         ...
 
-    def lookup_many(self, machines: Iterable[tuple[str, str | None]]) -> RegistryRows:
+    def lookup_many(
+        self, machines: Iterable[tuple[str, str | None]], read: Callable[[str], str] | None = None
+    ) -> RegistryRows:
         """Return every row that a lookup of any of these would, once each and by worker id, all as of one moment.
 
         Each machine is an instance id, and a worker id or None.

@@ -476,6 +476,9 @@ class RegistryConformance:
         assert found("i-9", "w-2") == ["w-2"]
         assert found("i-9", None) == []
         assert found("I-1", "W-1") == []
+        # Read in another way it finds the live ones, too.
+        loosely = registry.reader.lookup("I-1", "W-2", str.lower).workers
+        assert [worker.worker_id for worker in loosely] == ["w-1", "w-2"]
         assert registry.reader.lookup("i-1", None).identity == registry.reader.snapshot().identity
 
     def test_a_lookup_of_many_finds_what_each_would_find_once(self, registry: RegistryUnderTest) -> None:

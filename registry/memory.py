@@ -20,7 +20,15 @@ from registry.model import (
     Worker,
     WorkerState,
 )
-from registry.rows import is_wanted, matching, problem_of, problem_of_name, require_launching, state_once_placed
+from registry.rows import (
+    Reading,
+    is_wanted,
+    matching,
+    problem_of,
+    problem_of_name,
+    require_launching,
+    state_once_placed,
+)
 from registry.times import format_time, parse_time
 
 EPOCHS_KEPT = 10_000
@@ -83,14 +91,14 @@ class MemoryRegistry:
             passed_over=Counter(worker.state for worker in every) - Counter(worker.state for worker in wanted),
         )
 
-    def lookup(self, instance_id: str, worker_id: str | None) -> RegistryRows:
+    def lookup(self, instance_id: str, worker_id: str | None, read: Reading | None = None) -> RegistryRows:
         """Return every row that names this instance id or has this worker id."""
-        return self.lookup_many([(instance_id, worker_id)])
+        return self.lookup_many([(instance_id, worker_id)], read)
 
-    def lookup_many(self, machines: Iterable[tuple[str, str | None]]) -> RegistryRows:
+    def lookup_many(self, machines: Iterable[tuple[str, str | None]], read: Reading | None = None) -> RegistryRows:
         """Return every row that names one of these machines or has one of these worker ids."""
         self._read()
-        return RegistryRows(identity=self._identity(), workers=matching(self.contents.workers.values(), machines))
+        return RegistryRows(identity=self._identity(), workers=matching(self.contents.workers.values(), machines, read))
 
     def find(self, worker_id: str) -> Worker | None:
         """Return the row of this worker; None without one."""

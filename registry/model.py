@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -72,6 +72,19 @@ class RegistryIdentity:
     """The last write of any kind, heartbeats included; None when unreadable."""
 
 
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Names, and how they are read when a row is compared with them. Whoever asks says how."""
+
+    names: frozenset[str]
+    """As they are read."""
+    read: Callable[[str], str]
+
+    def matches(self, *names: str | None) -> bool:
+        """Say whether one of a row's names reads like one of these."""
+        return any(name is not None and self.read(name) in self.names for name in names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
     """Which rows are asked for. Every row is proved all the same, and those that nobody asks for are counted.
@@ -83,6 +96,8 @@ class Interest:
     """Instance ids and worker ids: the rows that have one of them, whatever their place and state."""
     live: bool = True
     """And every row in a live state."""
+    alike: Alike | None = None
+    """And, if not all, the live rows whose names read like these."""
     later_than: datetime | None = None
     """And the rows that have a later time than this, or one that cannot be read. None: whatever their times."""
 

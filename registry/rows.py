@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from registry.errors import RegistryWriteError
-from registry.model import Interest, Worker, WorkerState
+from registry.model import Alike, Interest, Worker, WorkerState
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffd\U000e0100-\U000e01ef]"
+)
+"""What counts as printable and shows nothing: fillers, joiners, variation selectors, the blank of Braille (Unicode 14,
+Default_Ignorable_Code_Point); and what stands for a character that could not be read."""
+
+Reading = Callable[[str], str]
+"""How somebody reads a name when two are compared."""
 
 
-def matching(workers: Iterable[Worker], machines: Iterable[tuple[str, str | None]]) -> tuple[Worker, ...]:
+def matching(
+    workers: Iterable[Worker], machines: Iterable[tuple[str, str | None]], read: Reading | None = None
+) -> tuple[Worker, ...]:
     """Return the rows, of any place and state, that name one of these instance ids or have one of these worker ids.
 
-    By worker id, so that the order in which they were kept changes nothing.
+    And the live ones that do so when both names are read in that way. By worker id, so that the order in which they
+    were kept changes nothing.
     """
     wanted = tuple(machines)
     instance_ids = {instance_id for instance_id, _ in wanted}
     worker_ids = {worker_id for _, worker_id in wanted if worker_id is not None}
-    found = (worker for worker in workers if worker.instance_id in instance_ids or worker.worker_id in worker_ids)
+    alike = alike_to(instance_ids | worker_ids, read)
+    found = (
+        worker
+        for worker in workers
+        if worker.instance_id in instance_ids or worker.worker_id in worker_ids or is_alike(worker, alike)
+    )
     return tuple(sorted(found, key=lambda worker: worker.worker_id))
+
+
+def alike_to(names: Iterable[str], read: Reading | None) -> Alike | None:
+    """Return what finds the rows whose names read like these; None where nothing but the letters counts."""
+    return None if read is None else Alike(frozenset(map(read, names)), read)
+
+
+def is_alike(worker: Worker, alike: Alike | None) -> bool:
+    """Say whether a live row has a name that reads like one of these."""
+    return alike is not None and worker.state.is_live and alike.matches(worker.worker_id, worker.instance_id)
 
 
 def names_of(machines: Iterable[tuple[str, str | None]]) -> frozenset[str]:
@@ -29,7 +57,7 @@ def is_wanted(worker: Worker, interest: Interest) -> bool:
     """Say whether a row is asked for."""
     if worker.worker_id in interest.names or worker.instance_id in interest.names:
         return True
-    if interest.live and worker.state.is_live:
+    if (interest.live and worker.state.is_live) or is_alike(worker, interest.alike):
         return True
     late = interest.later_than
     times = (worker.created_at, worker.launched_at, worker.heartbeat_at, worker.updated_at)
@@ -58,7 +86,7 @@ def problem_of_name(value: str) -> str | None:
         return "is blank"
     if value != value.strip():
         return "has blanks around it"
-    if not value.isprintable() or "\N{REPLACEMENT CHARACTER}" in value:
+    if not value.isprintable() or _UNSEEN.search(value):
         return "holds a character that cannot be shown"
     return None
 
@@ -69,8 +97,9 @@ def are_plain_names(names: Sequence[str]) -> bool:
         text = "".join(names)
     except TypeError:  # one of them is no text
         return False
-    # Of all that is blank, only a space is printable.
-    return all(names) and text.isprintable() and " " not in text and "\N{REPLACEMENT CHARACTER}" not in text
+    # Of all that is blank by its kind, only a space is printable.
+    plain = all(names) and text.isprintable() and " " not in text
+    return plain and (text.isascii() or _UNSEEN.search(text) is None)
 
 
 def state_once_placed(worker_id: str, known: str | None, state: WorkerState, instance_id: str) -> WorkerState:

@@ -110,15 +110,15 @@ class _List:
     def __call__(self, node: Node) -> list[object]:
         element = type(node)
         found: list[object] = []
+        if node.text is not None and node.text.strip():
+            msg = "a list with a text among its elements"
+            raise UnreadablePageError(msg)
         for child in node:
             # Much faster than to ask for its name. A comment, which the SDK does not see, is of another type.
             if type(child) is not element:
                 msg = "a list with more than elements in it"
                 raise UnreadablePageError(msg)
             found.append(self._read(child))
-        if not found and (node.text or "").strip():
-            msg = "a list with a text in place of its elements"
-            raise UnreadablePageError(msg)
         return found
 
 

@@ -145,7 +145,7 @@ class ReapPolicy:
     """Two looks closer than this count as one (half the interval)."""
     stuck_after: timedelta = timedelta(minutes=30)
     never: frozenset[str] = frozenset()
-    """Instance ids that are never terminated; the one that reaperd runs on among them."""
+    """Instance ids that are never terminated, as `loosely` reads them; the one that reaperd runs on among them."""
     breaker: BreakerLimits = BreakerLimits()
     launching_ttl: timedelta = timedelta(hours=1)
     vanish_grace: timedelta = timedelta(hours=1)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Self
 
+from providers.identity import loosely
 from providers.model import InstanceRef, OwnedInstance
 from reaperd.core import guards
 from reaperd.core.evidence import told_by_rows
@@ -280,7 +281,7 @@ class _Case:
                 (KeepReason.TRACKED, isinstance(tracking, Tracked)),
                 (KeepReason.AMBIGUOUS_WORKER, isinstance(tracking, Ambiguous)),
                 (KeepReason.FOREIGN_REGISTRY, self._of_another_registry(instance)),
-                (KeepReason.NEVER_LIST, instance.ref.instance_id in self.policy.never),
+                (KeepReason.NEVER_LIST, loosely(instance.ref.instance_id) in self.policy.never),
                 (KeepReason.PROTECT_TAG, instance.protect),
                 (KeepReason.MANAGED, instance.managed_by is not None),
             )

@@ -15,6 +15,7 @@ from functools import partial
 
 from providers.base import Terminator
 from providers.errors import TerminateError, TerminationWithdrawnError
+from providers.identity import loosely
 from providers.model import Scope
 from reaperd.core.model import DeferReason, Observation, Outcome, OutcomeKind, Plan, ReapPolicy, Verdict
 from reaperd.core.reap import Recheck
@@ -178,7 +179,7 @@ class _Run:
         if self._is_late():
             return _Step(stop=Stop(DeferReason.DEADLINE, LATE))
         # Not bounded here: who waits for the call gives up in time, and takes the leave back.
-        spared = self._spared(verdict, self.door.registry.lookup)
+        spared = self._spared(verdict, partial(self.door.registry.lookup, read=loosely))
         if spared is not None:
             return spared
         try:

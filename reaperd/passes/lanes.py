@@ -20,6 +20,7 @@ from typing import Protocol
 from providers.allowance import Allowance
 from providers.base import BatchTerminator, Terminator
 from providers.errors import GoesAloneError, SpoiledBatchError, TerminateError, TerminationWithdrawnError
+from providers.identity import loosely
 from providers.model import InstanceRef, Scope
 from reaperd.core.model import DeferReason, Observation, Outcome, OutcomeKind, ReapPolicy, Verdict
 from reaperd.core.reap import Recheck
@@ -284,7 +285,7 @@ class Lanes:
             return Objections(stop=Stop(DeferReason.REGISTRY_IDENTITY, REPLACED))
         spared: dict[InstanceRef, Outcome] = {}
         for ref in refs:
-            about = RegistryRows(identity=found.identity, workers=matching(found.workers, [machines[ref]]))
+            about = RegistryRows(identity=found.identity, workers=matching(found.workers, [machines[ref]], loosely))
             reason = self.recheck.reason(verdicts[ref], about)
             if reason is not None:
                 spared[ref] = Outcome(ref=ref, kind=OutcomeKind.SPARED, reason=reason)

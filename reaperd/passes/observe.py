@@ -8,6 +8,7 @@ from functools import partial
 
 from providers.base import Lister
 from providers.errors import IncompleteListingError
+from providers.identity import loosely
 from providers.locating import locate_with
 from providers.locations import Location, NotKnown
 from providers.model import Coverage, InstanceRef, OwnedInstance
@@ -102,6 +103,6 @@ def look_up(
     Raises:
         RegistryUnusableError: as RegistryReader.lookup.
     """
-    answer = Aside(partial(registry.lookup, instance_id, worker_id))
+    answer = Aside(partial(registry.lookup, instance_id, worker_id, loosely))
     answer.start("lookup")
     return answer.outwaited(patience) or answer.result()

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from providers.identity import loosely
 from registry.base import RegistryReader
 from registry.errors import RegistryUnusableError
 from registry.model import RegistryRows
@@ -57,7 +58,7 @@ class SharedReadings:
         if isinstance(found, RegistryUnusableError):
             raise found
         # None: whoever read died of something else, which says nothing of the registry.
-        return self._registry.lookup_many(mine) if found is None else found
+        return self._registry.lookup_many(mine, loosely) if found is None else found
 
     def _read(self, reading: _Reading) -> None:
         with self._turn:
@@ -65,7 +66,7 @@ class SharedReadings:
                 # From now on nobody joins: what they ask has to be read later.
                 self._next = None
             try:
-                reading.found = self._registry.lookup_many(reading.machines)
+                reading.found = self._registry.lookup_many(reading.machines, loosely)
             except RegistryUnusableError as error:
                 reading.found = error
             finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from providers.identity import loosely
 from providers.model import Scope
 from reaperd.config import AwsProviderTable, IgnoreTable, Settings
 from reaperd.core.ignoring import IgnoreRule
@@ -23,7 +24,7 @@ def build_policy(settings: Settings, *, own_instance_id: str | None, confirmatio
         confirm_passes=reconcile.confirm_passes,
         look_spacing=reconcile.interval / 2,
         stuck_after=reconcile.stuck_after,
-        never=frozenset(reconcile.never) | ({own_instance_id} if own_instance_id else set()),
+        never=frozenset(map(loosely, (*reconcile.never, *([own_instance_id] if own_instance_id else ())))),
         breaker=BreakerLimits(
             max_per_pass=reconcile.breaker.max_per_pass,
             max_fraction=reconcile.breaker.max_fraction,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from registry.model import Interest, RegistryFault, RegistryIdentity, RegistryRows, RegistrySnapshot
-from registry.rows import matching, names_of
+from registry.rows import Reading, alike_to, matching, names_of
 from registry.sqlite.proof import has_one_index, prove_index, prove_pages, require_none
 from registry.sqlite.reading import read_rows
 from registry.sqlite.remedies import unusable
@@ -37,16 +37,17 @@ class SqliteRegistry:
         """Return the whole registry as of one moment, or the rows of it that are asked for."""
         return _read(self._path, self._busy_timeout, _Question(interest, remembered_epoch))
 
-    def lookup(self, instance_id: str, worker_id: str | None) -> RegistryRows:
+    def lookup(self, instance_id: str, worker_id: str | None, read: Reading | None = None) -> RegistryRows:
         """Return every row, of any place and state, that names this instance id or has this worker id."""
-        return self.lookup_many([(instance_id, worker_id)])
+        return self.lookup_many([(instance_id, worker_id)], read)
 
-    def lookup_many(self, machines: Iterable[tuple[str, str | None]]) -> RegistryRows:
+    def lookup_many(self, machines: Iterable[tuple[str, str | None]], read: Reading | None = None) -> RegistryRows:
         """Return every row, of any place and state, that names one of these machines or has one of these worker ids."""
         wanted = tuple(machines)
         # Not by a WHERE: this is the last look before a termination, and must pass every proof that a snapshot passes.
-        found = self.snapshot(interest=Interest(names=names_of(wanted), live=False))
-        return RegistryRows(identity=found.identity, workers=matching(found.workers, wanted))
+        names = names_of(wanted)
+        found = self.snapshot(interest=Interest(names=names, live=False, alike=alike_to(names, read)))
+        return RegistryRows(identity=found.identity, workers=matching(found.workers, wanted, read))
 
 
 def verify(path: Path, busy_timeout: timedelta = BUSY_TIMEOUT) -> RegistrySnapshot:

@@ -144,6 +144,10 @@ def _newest(texts: _Row) -> datetime | None:
 def _asked_for(worker_ids: _Row, instance_ids: _Row, states: _Row, interest: Interest) -> _Answers:
     """Return whether each row of a chunk is asked for by its state or its names."""
     wanted = [interest.live and state in _LIVE for state in states]
+    alike = interest.alike
+    if alike is not None and not interest.live:
+        rows = zip(states, worker_ids, instance_ids, strict=True)
+        wanted = [state in _LIVE and alike.matches(worker, instance) for state, worker, instance in rows]
     others, names = tuple(map(not_, wanted)), interest.names
     # Nobody asks for most of them, and that can be said without a look at each.
     if names.isdisjoint(compress(worker_ids, others)) and names.isdisjoint(compress(instance_ids, others)):

@@ -178,6 +178,7 @@ def test_an_odd_value_of_a_tag_is_read_alike_or_refused(parser, value):
     "inner",
     [
         "machines",
+        "truncated<item><instancesSet/></item>",
         "<item><instancesSet>i-1</instancesSet></item>",
         "<item><instancesSet><item><tagSet>none</tagSet></item></instancesSet></item>",
         *(

@@ -49,6 +49,12 @@ def test_a_list_is_separated_by_commas():
     assert loaded(file(more='[reconcile]\nnever = ["i-9"]'), {"REAPERD_RECONCILE__NEVER": ""}).reconcile.never == ()
 
 
+def test_a_list_of_ids_written_as_json_is_no_id_that_holds_nothing():
+    assert problems(file(), {"REAPERD_RECONCILE__NEVER": '["i-1"]'}) == {
+        "reconcile.never.0": "must be an instance id, without blanks, quotes or brackets (set by REAPERD_RECONCILE__NEVER)"
+    }
+
+
 def test_upper_and_lower_case_are_the_same():
     assert loaded(file(), {"reaperd_lease__TTL": "9s"}).lease.ttl == timedelta(seconds=9)
 

@@ -331,7 +331,7 @@ def test_a_machine_whose_id_a_live_row_spells_in_another_case_is_ambiguous(at):
     assert tracking_of(machine("i-1", worker=None, at=EAST), [misspelt]) == Ambiguous(misspelt)
 
 
-@pytest.mark.parametrize("tag", ["w-1 ", " w-1", "W-1", "w-1\t"], ids=repr)
+@pytest.mark.parametrize("tag", ["w-1 ", " w-1", "W-1", "w-1\t", "w -1", "w-\uff11", "w-1\u200b"], ids=ascii)
 def test_a_machine_whose_tag_is_that_of_a_launch_in_flight_but_for_case_or_blanks_is_ambiguous(tag):
     launch = row("w-1", None, state=WorkerState.LAUNCHING, created_at=NOW - MINUTE)
 

@@ -14,7 +14,7 @@ from providers.model import InstanceRef, Scope
 from reaperd.clock import ManualClock
 from reaperd.core.model import Brake, DeferReason, OutcomeKind, PassOutcome, PassReport, RefusalReason, SparedReason
 from reaperd.passes.act import LAST_WORDS
-from registry.model import RegistryFault
+from registry.model import RegistryFault, Worker, WorkerState
 from tests.unit.passes.conftest import REGION, World, kinds
 
 
@@ -281,6 +281,24 @@ def test_a_worker_that_registers_while_the_cloud_is_looked_at_again_is_spared(wo
     assert world.cloud.terminate_requests("i-1") == 0
     assert [ref.instance_id for ref in world.ledger.recall(world.clock.now()).intents] == ["i-2"]
     assert report.outcome is PassOutcome.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("worker_id", "instance_id"), [("w-9", "I-1"), ("W-1", None)], ids=["its id", "its worker's tag"]
+)
+def test_a_row_that_misspells_the_machine_and_comes_during_the_second_look_spares_it(
+    world: World, worker_id: str, instance_id: str | None
+):
+    ref, _ = world.orphan(1, age=timedelta(hours=9)), world.orphan(2)
+    state = WorkerState.RUNNING if instance_id else WorkerState.LAUNCHING
+    row = Worker(worker_id=worker_id, provider=ref.provider, region=ref.region, instance_id=instance_id, state=state)
+    world.cloud.after_second_look = lambda seen: world.registry.add(row) if seen == ref else None
+
+    report = world.reap()
+
+    assert reasons(report)["i-1"] == SparedReason.CHANGED
+    assert world.cloud.terminate_requests("i-1") == 0
+    assert kinds(report)["i-2"] is OutcomeKind.REQUESTED
 
 
 def test_a_machine_that_is_needed_after_all_keeps_its_spot_request(world: World):

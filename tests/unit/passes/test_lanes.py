@@ -50,10 +50,10 @@ class Registry(MemoryRegistry):
         self._one_at_a_time = threading.RLock()
         self.lookups = 0
 
-    def lookup_many(self, machines) -> RegistryRows:
+    def lookup_many(self, machines, read=None) -> RegistryRows:
         with self._one_at_a_time:
             self.lookups += 1
-            return super().lookup_many(machines)
+            return super().lookup_many(machines, read)
 
     def add(self, worker: Worker) -> None:
         with self._one_at_a_time:
@@ -245,6 +245,19 @@ def test_the_registry_is_read_once_for_each_request(wide: World):
 
     assert isinstance(wide.registry, Registry)
     assert wide.registry.lookups == 2
+
+
+def test_rows_that_misspell_machines_and_come_during_the_second_look_spare_them_and_the_others_go(wide: World):
+    refs = orphans(wide, 150)
+    rows = [(f"x-{n}", refs[n].instance_id.upper()) for n in (7, 120)]
+    again = [(replace(refs[0], instance_id=instance_id), worker_id) for worker_id, instance_id in rows]
+    wide.cloud.after_second_look = once(lambda: [wide.track(*each) for each in again])
+
+    report = wide.reap()
+
+    assert counted(report) == {OutcomeKind.REQUESTED: 148, OutcomeKind.SPARED: 2}
+    assert {reason_of(report, refs[n]) for n in (7, 120)} == {SparedReason.CHANGED}
+    assert wide.cloud.live == (refs[7], refs[120])
 
 
 def test_a_worker_that_registers_while_the_cloud_is_looked_at_again_is_spared_and_the_others_go(wide: World):

@@ -84,10 +84,10 @@ class Registry(MemoryRegistry):
         self.found: list[tuple[int, str, tuple[Worker, ...]]] = []
         """Of each reading: its number, of which registry it was, and all rows."""
 
-    def lookup_many(self, machines: Iterable[tuple[str, str | None]]) -> RegistryRows:
+    def lookup_many(self, machines: Iterable[tuple[str, str | None]], read: Any = None) -> RegistryRows:
         with self.lock:
             number, self.begun = self.begun, self.begun + 1
-            found = super().lookup_many(machines)
+            found = super().lookup_many(machines, read)
             self.found.append((number, self.contents.registry_id, tuple(self.contents.workers.values())))
             return found
 

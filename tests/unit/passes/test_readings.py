@@ -29,7 +29,7 @@ class Registry(MemoryRegistry):
         self.asked: list[set[str]] = []
         self.dies_of: Exception | None = None
 
-    def lookup_many(self, machines) -> RegistryRows:
+    def lookup_many(self, machines, read=None) -> RegistryRows:
         wanted = tuple(machines)
         self.asked.append({instance_id for instance_id, _ in wanted})
         if len(self.asked) == 1:
@@ -38,7 +38,7 @@ class Registry(MemoryRegistry):
         elif self.dies_of is not None:
             error, self.dies_of = self.dies_of, None
             raise error
-        return super().lookup_many(wanted)
+        return super().lookup_many(wanted, read)
 
 
 class Question(list[tuple[str, str | None]]):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from registry.errors import RegistryUnusableError
 from registry.model import Interest, RegistryFault, Worker, WorkerState
-from registry.rows import are_plain_names, is_wanted, problem_of, problem_of_name
+from registry.rows import alike_to, are_plain_names, is_wanted, problem_of, problem_of_name
 from registry.sqlite.reading import CHUNK
 from registry.sqlite.schema import TABLES
 from registry.times import parse_time, parse_times
@@ -47,9 +47,11 @@ ODD_TIMES = st.sampled_from(
         ),
     ]
 )
-PLAIN_NAMES = st.sampled_from(["w-1", "w-2", "w-3", "i-1", "i-2", "aws", "grün", "a:b/c"])
+PLAIN_NAMES = st.sampled_from(["w-1", "w-2", "W-2", "w-3", "i-1", "I-1", "i-2", "aws", "grün", "a:b/c"])
 ODD_NAMES = (
-    st.sampled_from(["", " ", "a b", " a", "a ", "a\n", "a\0b", "a\u200bb", "\ufffd", "\xa0a", "a\u3000"]) | st.text()
+    st.sampled_from(["", " ", "a b", " a", "a ", "a\n", "a\0b", "a\u200bb", "\ufffd", "\xa0a", "a\u3000"])
+    | st.sampled_from(["w-1\ufe0f", "i-1\u3164", "a\u2800", "\u034fa", "a\U000e0101"])
+    | st.text()
 )
 
 
@@ -69,6 +71,7 @@ INTERESTS = st.none() | st.builds(
     Interest,
     names=st.frozensets(PLAIN_NAMES, max_size=3),
     live=st.booleans(),
+    alike=st.none() | st.builds(lambda names: alike_to(names, str.lower), st.frozensets(PLAIN_NAMES, max_size=3)),
     later_than=st.none() | st.sampled_from([NOON, NOON + timedelta(minutes=1), NOON - timedelta(days=1)]),
 )
 
@@ -327,3 +330,11 @@ def places(content: bytes, text: bytes) -> list[int]:
 def in_index(path: Path, at: int) -> bool:
     """Say whether a place is in a page of an index, a leaf or an inner one."""
     return path.read_bytes()[at // 4096 * 4096] in {2, 10}
+
+
+@pytest.mark.parametrize(
+    "sign", "\u034f\u115f\u17b4\u180b\u180f\u200b\u2800\u3164\ufe0f\uffa0\ufffd\U000e0100", ids=ascii
+)
+def test_a_name_with_a_sign_that_shows_nothing_is_no_name(sign):
+    assert problem_of_name(f"i-1{sign}") is not None
+    assert not are_plain_names(["w-1", f"i-1{sign}"])
