@@ -200,7 +200,7 @@ _NAME = _matching(
 )
 _PLUGIN = _matching(r"[a-z][a-z0-9._-]*", 'must be "aws" or the name of an entry point, in lower case')
 # A list as JSON in a variable would be one id that no machine has, and hold nothing.
-_INSTANCE = _matching(r"[^\s\[\]{}\"',]+", "must be an instance id, without blanks, quotes or brackets")
+_INSTANCE = _matching(r"[^\s\[\]{}\"',]+", "must be an instance id: no blanks, quotes or brackets")
 _TEXT = _matching(r".*\S.*", "must not be blank")
 _GLOB = _matching(r".*\S.*", 'must be a pattern, like "bastion-*"')
 _ROLE = _matching(r"arn:[a-z-]+:iam::[0-9]{12}:role/\S+", 'must be the ARN of a role: "arn:aws:iam::…:role/…"')

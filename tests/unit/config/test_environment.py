@@ -51,7 +51,7 @@ def test_a_list_is_separated_by_commas():
 
 def test_a_list_of_ids_written_as_json_is_no_id_that_holds_nothing():
     assert problems(file(), {"REAPERD_RECONCILE__NEVER": '["i-1"]'}) == {
-        "reconcile.never.0": "must be an instance id, without blanks, quotes or brackets (set by REAPERD_RECONCILE__NEVER)"
+        "reconcile.never.0": "must be an instance id: no blanks, quotes or brackets (set by REAPERD_RECONCILE__NEVER)"
     }
 
 

@@ -211,10 +211,10 @@ def test_zero_in_the_breaker_is_allowed_and_means_never():
     ("value", "path", "message"),
     [
         ('"i-1"', "reconcile.never", "must be a list"),
-        ("[7]", "reconcile.never.0", "must be an instance id, without blanks, quotes or brackets"),
-        ('["i-1", ""]', "reconcile.never.1", "must be an instance id, without blanks, quotes or brackets"),
-        ("""['["i-1"]']""", "reconcile.never.0", "must be an instance id, without blanks, quotes or brackets"),
-        ('["i-1 "]', "reconcile.never.0", "must be an instance id, without blanks, quotes or brackets"),
+        ("[7]", "reconcile.never.0", "must be an instance id: no blanks, quotes or brackets"),
+        ('["i-1", ""]', "reconcile.never.1", "must be an instance id: no blanks, quotes or brackets"),
+        ("""['["i-1"]']""", "reconcile.never.0", "must be an instance id: no blanks, quotes or brackets"),
+        ('["i-1 "]', "reconcile.never.0", "must be an instance id: no blanks, quotes or brackets"),
     ],
 )
 def test_the_never_list_holds_instance_ids(value, path, message):
