@@ -87,7 +87,7 @@ MEANINGS: Mapping[Cause, Meaning] = {
     Cause.CLOCK: Meaning("the clock is not to be relied on", "look at the time service of this host"),
     Cause.DEADLINE: Meaning("passes take longer than reconcile.deadline", "see which scope is slow, or allow more"),
     Cause.BLIND: Meaning(
-        "the registry has many live machines, and none is seen", "compare the ownership tag, account and regions"
+        "many machines that the registry names as live are not seen", "compare the ownership tag, account and regions"
     ),
     Cause.LATE: Meaning("no pass has ended for five intervals", "read reaperd's log; `reaperd plan` looks at once"),
 }

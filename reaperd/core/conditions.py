@@ -28,7 +28,12 @@ from reaperd.core.whereabouts import locations
 from registry.model import RegistrySnapshot, Worker
 
 BLIND_FROM = 3
-"""So many live rows with a machine, and nothing owned is seen."""
+"""So many live rows whose machines are not seen, and none of ours is, or more than a share have vanished."""
+VANISHED_SHARE = 0.2
+"""Of the machines that live rows name and that were listed once: when more are gone at once, they may be out of sight.
+
+A listing can prove everything but that a token in its middle was not lost.
+"""
 
 _AT_ONCE: Mapping[KeepReason, tuple[Cause, Severity]] = {
     KeepReason.FOREIGN_ACCOUNT: (Cause.FOREIGN_ACCOUNT, Severity.CRITICAL),
@@ -229,11 +234,19 @@ def _heartbeats(seen: Observation, policy: ReapPolicy) -> Iterator[Condition]:
 def _blind(seen: Observation, policy: ReapPolicy) -> Iterator[Condition]:
     if not seen.coverage or not all(entry.ok for entry in seen.coverage):
         return
-    if any(i.owner == policy.deployment and not i.state.is_gone for i in seen.instances):
+    there = {each.ref for each in seen.instances if each.owner == policy.deployment and not each.state.is_gone}
+    # Nearly always nothing more has to be worked out.
+    if there and len(seen.memory.listed - there) < BLIND_FROM:
         return
-    unseen = len(missing(seen, policy))
-    if unseen >= BLIND_FROM:
-        yield Condition(cause=Cause.BLIND, severity=Severity.CRITICAL, data={"missing_workers": unseen})
+    unseen = [InstanceRef(row.provider, row.region, str(row.instance_id)) for row in missing(seen, policy)]
+    if there:
+        # A machine that was never listed has not vanished: its row may be ahead of it.
+        unseen = [ref for ref in unseen if ref in seen.memory.listed]
+        known = len(unseen) + len(there & seen.memory.listed)
+        if len(unseen) <= VANISHED_SHARE * known:
+            return
+    if len(unseen) >= BLIND_FROM:
+        yield Condition(cause=Cause.BLIND, severity=Severity.CRITICAL, data={"missing_workers": len(unseen)})
 
 
 def _about(ref: InstanceRef, told: tuple[Cause, Severity], data: Mapping[str, Datum]) -> Condition:

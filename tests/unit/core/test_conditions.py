@@ -506,6 +506,26 @@ def test_a_machine_that_is_gone_or_anothers_is_not_seen():
     assert keys(seen) == ["blind"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "seen", "blind"),
+    [(10, 7, True), (10, 8, False), (15, 12, False), (14, 11, True), (3, 1, False), (4, 1, True), (100, 81, False)],
+)
+def test_a_reaper_is_blind_when_more_than_a_fifth_and_three_have_vanished_from_one_listing(rows, seen, *, blind):
+    machines = [machine(f"i-{n}", worker=f"w-{n}") for n in range(seen)]
+    listed = Memory(listed=frozenset(ref(f"i-{n}") for n in range(rows)))
+
+    found = [each for each in told(look(machines, lost(rows), memory=listed)) if each.cause == "blind"]
+
+    assert [each.data for each in found] == ([{"missing_workers": rows - seen}] if blind else [])
+
+
+def test_a_row_whose_machine_was_never_listed_has_not_vanished():
+    machines = [machine(f"i-{n}", worker=f"w-{n}") for n in range(5)]
+    listed = Memory(listed=frozenset(ref(f"i-{n}") for n in range(5)))
+
+    assert "blind" not in keys(look(machines, lost(10), memory=listed))
+
+
 def test_nobody_is_blind_without_a_complete_listing():
     assert "blind" not in keys(look([], lost(3), coverage=(whole(EAST), whole(GCP), broken(WEST))))
     assert "blind" not in keys(look([], lost(3), coverage=()))
