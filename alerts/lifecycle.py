@@ -42,7 +42,9 @@ class Alert:
     since: datetime
     """When it was first seen."""
     severity: Severity
-    """The condition's own, or one step more for an alert that is old."""
+    """The condition's own, or one step more for an alert that is old. It falls slowly (`_severity`)."""
+    severe_at: datetime
+    """When it was last seen with that severity."""
     ripe: bool
     """It was time to tell. It stays so."""
     told: Mapping[str, Told] = field(default_factory=lambda: NOBODY, hash=False)
@@ -175,14 +177,31 @@ def _weight(condition: Condition) -> tuple[int, str]:
 
 def _seen_again(before: Alert | None, condition: Condition, look: Look, policy: Policy) -> Alert:
     since = look.at if before is None else before.since
-    old = look.at - since >= policy.escalate_after
+    severity, severe_at = _severity(before, condition, look, policy)
     return Alert(
         condition=condition,
         since=since,
-        severity=condition.severity.raised if old else condition.severity,
+        severity=severity,
+        severe_at=severe_at,
         ripe=(before is not None and before.ripe) or is_ripe(look, condition, since),
         told=NOBODY if before is None else _not_in_the_future(before.told, look.at),
     )
+
+
+def _severity(before: Alert | None, condition: Condition, look: Look, policy: Policy) -> tuple[Severity, datetime]:
+    """Return the severity of an alert that is seen, and when it was last seen with it.
+
+    It rises at once and falls slowly: the alert of a machine that is stopped every night would else end every evening
+    for those who hear of the severe only, and begin anew every morning.
+    """
+    if before is None:
+        return condition.severity, look.at
+    old = look.at - before.since >= policy.escalate_after
+    now = condition.severity.raised if old else condition.severity
+    severe_at = min(before.severe_at, look.at)
+    if now.rank >= before.severity.rank or look.at - severe_at >= policy.realert_after:
+        return now, look.at
+    return before.severity, severe_at
 
 
 def _not_in_the_future(told: Mapping[str, Told], now: datetime) -> Mapping[str, Told]:

@@ -25,6 +25,7 @@ def alert_record(alert: Alert) -> Record:
         "condition": condition_record(alert.condition),
         "since": alert.since.isoformat(),
         "severity": str(alert.severity),
+        "severe_at": alert.severe_at.isoformat(),
         "ripe": alert.ripe,
         "told": told,
     }
@@ -112,6 +113,8 @@ def _alert(record: object) -> Alert:
         condition=_condition(fields["condition"]),
         since=_moment(fields["since"]),
         severity=Severity(_text(fields["severity"])),
+        # Older versions did not write it.
+        severe_at=_moment(fields.get("severe_at", fields["since"])),
         ripe=_flag(fields["ripe"]),
         told=MappingProxyType(told),
     )

@@ -151,17 +151,33 @@ def keys_of(history: tuple[Moment, ...]) -> frozenset[str]:
     return frozenset(key for moment in history for key in moment.keys)
 
 
-def tellable(moment: Moment, key: str, since: datetime, audience: Audience, policy: Policy) -> bool:
-    """Say whether a look that shows a key is one on which the channel may be told."""
-    at = moment.look.at
+def own_severity(moment: Moment, key: str, since: datetime, policy: Policy) -> Severity:
     severity = max((c.severity for c in moment.seen if c.key == key), key=lambda s: s.rank)
-    if at - since >= policy.escalate_after:
-        severity = severity.raised
+    return severity.raised if moment.look.at - since >= policy.escalate_after else severity
+
+
+def severity_at(history: tuple[Moment, ...], key: str, began: int, place: int, policy: Policy) -> Severity:
+    """Return the severity of an episode at a look: it rises at once, and falls when it was lower for long enough."""
+    since = history[began].look.at
+    shown = [m for m in history[began : place + 1] if key in m.keys]
+    severity, severe_at = Severity.INFO, since
+    for moment in shown:
+        own = own_severity(moment, key, since, policy)
+        if own.rank >= severity.rank or moment.look.at - severe_at >= policy.realert_after:
+            severity, severe_at = own, moment.look.at
+    return severity
+
+
+def tellable(history: tuple[Moment, ...], key: str, began: int, place: int, audience: Audience, policy: Policy) -> bool:
+    """Say whether a look that shows a key is one on which the channel may be told."""
+    at = history[place].look.at
+    severity = severity_at(history, key, began, place, policy)
     if severity.rank < audience.min_severity.rank:
         return False
     if any(mute.hides(key, at) for mute in policy.mutes):
         return False
-    return key != "listing_incomplete" or at - (moment.look.last_complete or since) >= timedelta(minutes=15)
+    last_complete = history[place].look.last_complete or history[began].look.at
+    return key != "listing_incomplete" or at - last_complete >= timedelta(minutes=15)
 
 
 @given(moments, policies)
@@ -175,19 +191,18 @@ def test_each_episode_is_told_once_on_each_channel_as_soon_as_it_may_be(history,
 
 
 def _expected_firings(history, key, audience, policy) -> Iterator[int]:
-    ripe = False
     for began, ended in episodes(history, key):
-        since, ripe = history[began].look.at, False
+        ripe = False
         for place in range(began, ended):
             if key not in history[place].keys:
                 continue
-            unmuted = replace(policy, mutes=())
             loud = Audience(name="", min_severity=Severity.INFO)
-            ripe = ripe or tellable(history[place], key, since, loud, unmuted)
+            ripe = ripe or tellable(history, key, began, place, loud, replace(policy, mutes=()))
             waits = key == "listing_incomplete" and not ripe
             moment = history[place]
             heard = replace(moment, look=replace(moment.look, last_complete=START - 99 * HOUR))
-            if not waits and tellable(heard, key, since, audience, policy):
+            told = (*history[:place], heard, *history[place + 1 :])
+            if not waits and tellable(told, key, began, place, audience, policy):
                 yield place
                 break
 
@@ -238,11 +253,11 @@ def test_nothing_that_still_holds_stays_untold_for_longer_than_the_reminder(hist
     for audience in policy.audiences:
         for key in keys_of(history) - {"listing_incomplete"}:
             for began, ended in episodes(history, key):
-                since, last = history[began].look.at, None
+                last = None
                 for place in (p for p in range(began, ended) if key in history[p].keys):
                     now = [s for s in told.get((audience.name, key), []) if s.place == place]
                     last = history[place].look.at if now else last
-                    if tellable(history[place], key, since, audience, replace(policy, mutes=())):
+                    if tellable(history, key, began, place, audience, replace(policy, mutes=())):
                         assert last is not None
                         assert history[place].look.at - last < policy.realert_after
 

@@ -317,10 +317,10 @@ def test_of_one_key_the_most_severe_condition_counts():
 def test_a_channel_holds_what_is_severe_enough_for_it():
     pager = Audience(name="pager", min_severity=Severity.CRITICAL)
     done = step({}, [leak("i-1"), leak("i-2", severity=Severity.CRITICAL)], sweep(), CHAT)
-    lowered = step(done.book, [leak("i-2")], sweep(MINUTE), CHAT)
+    lowered = step(done.book, [leak("i-2")], sweep(DAY), CHAT)
 
     holds = level_of(done, pager, at=START, until=START + HOUR)
-    then = level_of(lowered, pager, at=START + MINUTE, until=START + HOUR)
+    then = level_of(lowered, pager, at=START + DAY, until=START + 2 * DAY)
 
     assert ([s.condition.key for s in holds.standing], holds.ended) == (["leak/aws/us-east-1/i-2"], ())
     assert ([s.condition.key for s in then.ended], then.standing) == (["leak/aws/us-east-1/i-2"], ())
@@ -345,6 +345,45 @@ def test_a_severity_that_goes_down_and_up_again_is_no_news():
     )
 
     assert [[kind for kind, _ in step] for step in told] == [["firing"], ["reminder"], []]
+
+
+def test_a_machine_that_is_stopped_every_night_is_one_alert():
+    by_day, by_night = [leak("i-1")], [leak("i-1", severity=Severity.INFO)]
+    book, kinds, ended, standing = {}, [], [], []
+    for hours in range(0, 72, 12):
+        done = step(book, by_day if hours % 24 == 0 else by_night, sweep(hours * HOUR), CHAT)
+        book = done.book
+        kinds += [d.notification.kind for d in done.due]
+        ended += done.ended
+        standing += [[s.condition.severity for s in done.standing]]
+
+    assert kinds == [Kind.FIRING, Kind.REMINDER, Kind.REMINDER]
+    assert ended == []
+    assert standing == [[Severity.WARNING]] * 6
+
+
+def test_a_machine_that_stays_stopped_is_severe_for_as_long_as_a_reminder_takes():
+    stopped = [leak("i-1", severity=Severity.INFO)]
+    looks = (HOUR, DAY - MINUTE, DAY, DAY + HOUR)
+    book, standing, ended = step({}, [leak("i-1")], sweep(), CHAT).book, [], []
+    for after in looks:
+        done = step(book, stopped, sweep(after), CHAT)
+        book = done.book
+        standing += [s.condition.severity for s in done.standing]
+        ended += [(after, s.condition.severity) for s in done.ended]
+
+    assert standing == [Severity.WARNING, Severity.WARNING, Severity.INFO, Severity.INFO]
+    assert ended == [(DAY, Severity.WARNING)]
+
+
+def test_a_clock_that_ran_ahead_does_not_keep_an_alert_severe():
+    book = step({}, [leak("i-1")], sweep(300 * DAY), CHAT).book
+    stopped = [leak("i-1", severity=Severity.INFO)]
+    book = step(book, stopped, sweep(), CHAT).book
+
+    done = step(book, stopped, sweep(DAY), CHAT)
+
+    assert [s.condition.severity for s in done.standing] == [Severity.INFO]
 
 
 def test_two_reminders_are_two_things_and_the_same_one_is_the_same():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -15,6 +16,7 @@ ALERT = Alert(
     condition=firing().condition,
     since=NOW,
     severity=Severity.CRITICAL,
+    severe_at=NOW - timedelta(hours=1),
     ripe=True,
     told={"chat": Told(at=NOW, severity=Severity.WARNING)},
 )
@@ -32,6 +34,12 @@ def test_an_alert_survives_the_disk():
 
     assert read_alert(json.loads(stored)) == ALERT
     assert read_alert(json.loads(stored)).condition.data == ALERT.condition.data
+
+
+def test_an_alert_of_an_older_version_was_severe_when_it_was_first_seen():
+    stored = damaged(alert_record(ALERT), ["severe_at"], ...)
+
+    assert read_alert(stored) == replace(ALERT, severe_at=ALERT.since)
 
 
 def damaged(record, path, value):
@@ -54,6 +62,7 @@ def damaged(record, path, value):
         (["since"], 5),
         (["ripe"], 1),
         (["severity"], "fatal"),
+        (["severe_at"], "yesterday"),
         (["told"], []),
         (["told", "chat"], None),
         (["condition", "cause"], "nothing"),
