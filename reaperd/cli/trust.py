@@ -16,8 +16,12 @@ from reaperd.errors import ExitCode
 
 if TYPE_CHECKING:
     from reaperd.config import Settings
-    from reaperd.core.model import RegistryPin
+    from reaperd.core.model import Memory, RegistryPin
+    from reaperd.report.paper import Paper
     from registry.model import RegistrySnapshot
+
+_SHOWN = 10
+"""Enough to know the machines by; `reaperd plan` shows all."""
 
 
 @click.command()
@@ -29,8 +33,8 @@ def trust(reason: str, config: Path | None, *, yes: bool) -> None:
     """Accept a registry that is not the one known here.
 
     For the configured registry, when it was replaced or restored on purpose.
-    Shows what the ledger knows and what the file says, and asks. Machines that the trusted
-    registry does not list are orphans: look at `reaperd plan` next.
+    Shows what the ledger knows and what the file says, and which machines that were tracked at
+    the last look are orphans by the file; and asks. Look at `reaperd plan` next.
 
     \b
     Examples:
@@ -55,10 +59,11 @@ def trust(reason: str, config: Path | None, *, yes: bool) -> None:
         )
     owner = settings.tag_keys.owner
     with open_existing(settings.ledger_path, deployment=settings.deployment, owner_tag=owner, now=now) as ledger:
-        pin = ledger.recall(now).pin
+        memory = ledger.recall(now)
+        pin = memory.pin
         registry = SqliteRegistry(settings.registry.path, settings.registry.busy_timeout)
         found = registry.snapshot(remembered_epoch=None if pin is None else pin.epoch)
-        _show(settings, pin, found)
+        _show(settings, memory, found)
         _require_ours(settings, found)
         be_sure("Trust the registry in the file from now on?", yes=yes)
         identity = found.identity
@@ -80,8 +85,8 @@ def _require_ours(settings: Settings, found: RegistrySnapshot) -> None:
         )
 
 
-def _show(settings: Settings, pin: RegistryPin | None, found: RegistrySnapshot) -> None:
-    identity = found.identity
+def _show(settings: Settings, memory: Memory, found: RegistrySnapshot) -> None:
+    pin, identity = memory.pin, found.identity
     live = sum(1 for worker in found.workers if worker.state.is_live)
     known = ("-", "-") if pin is None else (pin.registry_id, str(pin.epoch))
     paper = blank_paper()
@@ -100,7 +105,31 @@ def _show(settings: Settings, pin: RegistryPin | None, found: RegistrySnapshot) 
     for text in _changes(pin, found):
         paper.line(text)
     paper.line()
+    _show_machines(paper, memory, found)
     put(paper.text())
+
+
+def _show_machines(paper: Paper, memory: Memory, found: RegistrySnapshot) -> None:
+    """Say which machines are orphans by the file, as far as the last look knows."""
+    from reaperd.core.trusting import succession  # noqa: PLC0415 - heavy
+    from reaperd.report.parts import many, told_time  # noqa: PLC0415
+
+    if memory.looked_at is None:
+        paper.line("No look is on record, so nobody knows here which machines this concerns.")
+        paper.line()
+        return
+    then, looked_at = succession(memory, found.workers), told_time(memory.looked_at)
+    paper.line(f"Tracked at the last look, {looked_at}: {many(then.tracked, 'machine')}.")
+    if not then.left and then.tracked:
+        paper.line("Every one has a live row in this file.")
+    if then.left:
+        paper.line(f"Orphans by this file, which go once every guard agrees: {len(then.left):,}.")
+        paper.rows(
+            ("INSTANCE", "WAS TRACKED BY"), [(str(left.ref), left.worker_id or "-") for left in then.left[:_SHOWN]]
+        )
+    if len(then.left) > _SHOWN:
+        paper.line(f"and {len(then.left) - _SHOWN:,} more", indent=2)
+    paper.line()
 
 
 def _changes(pin: RegistryPin | None, found: RegistrySnapshot) -> Iterator[str]:

@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reaperd.core.model import RegistryPin
+from reaperd.core.history import Look
+from reaperd.core.memory import Learned
+from reaperd.core.model import RegistryPin, Sighting
 from registry.model import WorkerState
 from registry.sqlite import SqliteRegistry
-from tests.support.worlds import row
+from tests.support.worlds import EAST, NOW, ref, row
 from tests.unit.cli.running import person, run
 
 
@@ -402,6 +404,68 @@ def test_trust_takes_another_registry_for_the_right_one(place, me):
     assert (known.registry_id, known.epoch, known.mismatch_accepted) == ("r-1", 3, True)
     assert known.nonce == SqliteRegistry(place.registry).snapshot().nonce
     assert place.acts() == [("trust", me, "it was replaced")]
+
+
+def looked(place, *tracked):
+    """Let a complete look find these machines tracked, each by a row of its own."""
+    sightings = {
+        ref(f"i-{number}"): Sighting(first_seen_at=NOW, last_seen_at=NOW, tracked_at=NOW, tracked_by=f"w-{number}")
+        for number in tracked
+    }
+    known_here = pin(place)
+    lesson = Learned(
+        sightings=sightings,
+        forgotten=frozenset(),
+        confirmed_gone=(),
+        pin=known_here,
+        listed=frozenset(sightings),
+        scopes=frozenset({EAST}),
+        look=Look(at=NOW, instances=(), coverage=()),
+    )
+    with place.open() as ledger:
+        ledger.learn(lesson, NOW)
+
+
+def test_trust_tells_which_machines_the_file_leaves_without_a_row(place):
+    place.make_registry(rows=1)
+    know(place, registry_id="r-0")
+    looked(place, 0, 1, 2)
+
+    told = trust(place, "--yes").stdout
+
+    assert "Tracked at the last look, 2026-01-10 12:00:00 UTC: 3 machines.\n" in told
+    assert "Orphans by this file, which go once every guard agrees: 2.\n" in told
+    assert "  INSTANCE           WAS TRACKED BY\n  aws/us-east-1/i-1  w-1\n  aws/us-east-1/i-2  w-2\n" in told
+
+
+def test_trust_tells_of_an_empty_file_how_many_it_leaves(place):
+    place.make_registry()
+    know(place, registry_id="r-0")
+    looked(place, *range(1, 13))
+
+    told = trust(place, "--yes").stdout
+
+    assert "go once every guard agrees: 12.\n" in told
+    assert told.count("aws/us-east-1/i-") == 10
+    assert "  and 2 more\n" in told
+
+
+def test_trust_tells_when_the_file_has_every_machine(place):
+    place.make_registry(rows=2)
+    know(place, registry_id="r-0")
+    looked(place, 0, 1)
+
+    told = trust(place, "--yes").stdout
+
+    assert "Tracked at the last look, 2026-01-10 12:00:00 UTC: 2 machines.\n" in told
+    assert "Every one has a live row in this file." in told
+
+
+def test_trust_tells_that_no_look_is_on_record(place):
+    place.make_registry()
+    know(place, registry_id="r-0")
+
+    assert "No look is on record, so nobody knows here which machines this concerns." in trust(place, "--yes").stdout
 
 
 def test_trust_tells_an_older_copy(place):
