@@ -110,7 +110,10 @@ def state_once_placed(worker_id: str, known: str | None, state: WorkerState, ins
             up, and would be protected again by a launch answer that came too late.
     """
     if known not in (None, instance_id):
-        msg = f"worker {worker_id} already has the instance {known}; it cannot get {instance_id} too"
+        msg = (
+            f"worker {worker_id} already has the instance {known}; it cannot get {instance_id} too. If {known} is "
+            f"wrong, give {instance_id} a row of its own, under another worker id, and only then remove this one"
+        )
         raise RegistryWriteError(msg)
     if not state.is_live:
         msg = f"worker {worker_id} is {state}; it cannot get an instance"
@@ -125,7 +128,10 @@ def require_launching(worker_id: str, known: str | None, state: WorkerState) -> 
         RegistryWriteError: when the row names a machine, or is in another state than launching.
     """
     if known is not None:
-        msg = f"worker {worker_id} already has the instance {known}; it cannot be launched elsewhere"
+        msg = (
+            f"worker {worker_id} already has the instance {known}; it cannot be launched elsewhere. If its place is "
+            "wrong, give the machine a row of its own, under another worker id, and only then remove this one"
+        )
         raise RegistryWriteError(msg)
     if state is not WorkerState.LAUNCHING:
         msg = f"worker {worker_id} is {state}; it cannot be launched"

@@ -9,6 +9,7 @@ from reaperd.cli.lazy import LazyGroup
 COMMANDS = {
     "init": "reaperd.cli.registry_file:init",
     "add": "reaperd.cli.registry_rows:add",
+    "set-place": "reaperd.cli.registry_rows:set_place",
     "set-instance": "reaperd.cli.registry_rows:set_instance",
     "set-state": "reaperd.cli.registry_rows:set_state",
     "heartbeat": "reaperd.cli.registry_rows:heartbeat",

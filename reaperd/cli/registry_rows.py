@@ -1,14 +1,15 @@
-"""`registry add`, `set-instance`, `set-state`, `heartbeat` and `remove`: one row each."""
+"""`registry add`, `set-place`, `set-instance`, `set-state`, `heartbeat` and `remove`: one row each."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import click
 
 from reaperd.cli.options import config_option, exits, fail, say
 from reaperd.cli.output import put
-from reaperd.cli.registry_target import path_option, target
+from reaperd.cli.registry_target import Target, path_option, target
 from reaperd.errors import ExitCode
 from reaperd.report.visible import visible
 from registry.errors import RegistryWriteError
@@ -73,10 +74,52 @@ def add(  # noqa: PLR0913 - one option a column
             fail(f"worker {worker!r} stands in the registry already; nothing was changed", ExitCode.ERROR)
         raise
     _done(f"added {worker} ({state}) in {provider}/{region}" + (f": {instance_id}" if instance_id else ""))
-    known = about.providers
-    if known is not None and provider not in known:
+    _warn_of_place(about, worker, provider, region)
+
+
+@click.command("set-place")
+@click.argument("worker")
+@click.option("--provider", required=True, help="The name of a [[providers]] table, exactly.")
+@click.option("--region", required=True, help="The region, as the cloud spells it.")
+@click.option("--zone", default=None, help="Where in the region it is launched.")
+@path_option
+@config_option
+@exits
+def set_place(
+    worker: str, *, provider: str, region: str, zone: str | None, path: Path | None, config: Path | None
+) -> None:
+    """Say where a launching worker is launched.
+
+    Only before it has a machine; the time to get one begins anew.
+
+    \b
+    Example:
+      reaperd registry set-place w-17 --provider aws --region us-east-1
+
+    \b
+    Exit codes: 0 done; 1 no such worker, it has a machine or is not launching
+    any more, or the file cannot be written; nothing was changed then.
+    """
+    about = target(path, config)
+    about.writer().set_place(worker, provider, region, zone=zone)
+    _done(f"{worker} is launched in {provider}/{region}")
+    _warn_of_place(about, worker, provider, region)
+
+
+def _warn_of_place(about: Target, worker: str, provider: str, region: str) -> None:
+    """Say so when no machine is looked for in a place: a row that misspells it protects nothing there."""
+    known = about.regions
+    if known is None:
+        return
+    if provider not in known:
         there = f"there is {', '.join(known)}"
         say(f"warning: no [[providers]] table is called {provider!r}, so no machine is looked for there; {there}")
+    elif (looked_at := known[provider]) is not None and region not in looked_at:
+        say(
+            f"warning: the [[providers]] table {provider!r} does not list the region {region!r}, so no machine is "
+            f"looked for there; it lists {', '.join(looked_at)}. A slip of the pen is corrected by "
+            f"`reaperd registry set-place {worker} --provider {provider} --region REGION` while no machine is named"
+        )
 
 
 @click.command("set-instance")
@@ -164,8 +207,16 @@ def remove(worker: str, path: Path | None, config: Path | None) -> None:
     \b
     Exit codes: 0 done; 1 no such worker, or the file cannot be written.
     """
-    target(path, config).writer().remove(worker)
-    _done(f"removed {worker}")
+    about = target(path, config)
+    about.writer().remove(worker)
+    grace = "registry.vanish_grace" if about.settings is None else _spelt(about.settings.registry.vanish_grace)
+    _done(f"removed {worker}; its machine, if there is one, is held for {grace}, and is an orphan then")
+
+
+def _spelt(duration: timedelta) -> str:
+    from reaperd.config.durations import format_duration  # noqa: PLC0415 - heavy
+
+    return format_duration(duration)
 
 
 def _done(text: str) -> None:

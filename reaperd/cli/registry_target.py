@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from reaperd.cli.options import load_settings
 
 if TYPE_CHECKING:
     from reaperd.config import Settings
+    from reaperd.config.tables import AwsProviderTable, PluginProviderTable
     from registry.model import RegistryIdentity
     from registry.sqlite.writer import SqliteRegistryWriter
 
@@ -39,9 +41,14 @@ class Target:
     """None when no configuration was read."""
 
     @property
-    def providers(self) -> tuple[str, ...] | None:
-        """Return the names that a row may give to a cloud; None when no configuration was read."""
-        return None if self.settings is None else tuple(table.name for table in self.settings.providers)
+    def regions(self) -> Mapping[str, tuple[str, ...] | None] | None:
+        """Return where machines are looked for: the regions of each cloud that has a name; None when none was read.
+
+        A cloud's own None: those that it calls enabled, or what its plug-in knows.
+        """
+        if self.settings is None:
+            return None
+        return {table.name: _listed(table) for table in self.settings.providers}
 
     def identity(self) -> RegistryIdentity:
         """Return whose the file is, whatever its rows are: a bad row must not keep anybody from correcting it.
@@ -73,6 +80,12 @@ class Target:
 
         deployment = self.deployment or self.identity().deployment
         return SqliteRegistryWriter(self.path, deployment, busy_timeout=self.busy_timeout)
+
+
+def _listed(table: AwsProviderTable | PluginProviderTable) -> tuple[str, ...] | None:
+    # A plug-in's keys are its own, whatever they are called.
+    regions: object = getattr(table, "regions", None) if table.type == "aws" else None
+    return regions if isinstance(regions, tuple) else None
 
 
 def target(path: Path | None, config: Path | None) -> Target:

@@ -38,6 +38,7 @@ _OFFLINE: dict[str, tuple[str, ...]] = {
     "unmute": ("leak/aws/us-east-1/i-1",),
     "registry init": (),
     "registry add": ("w-1", "--provider", "aws", "--region", "us-east-1"),
+    "registry set-place": ("w-1", "--provider", "aws", "--region", "us-west-2"),
     "registry set-instance": ("w-1", "i-1"),
     "registry set-state": ("w-1", "draining"),
     "registry heartbeat": ("w-1",),

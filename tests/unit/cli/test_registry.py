@@ -98,7 +98,7 @@ def test_add_takes_every_column(place):
 
 
 def added(place, provider, *words):
-    return run("registry", "add", "w-1", "--provider", provider, "--region", "r", *words)
+    return run("registry", "add", "w-1", "--provider", provider, "--region", "us-east-1", *words)
 
 
 def test_add_warns_of_a_provider_that_the_configuration_does_not_know(place):
@@ -106,7 +106,7 @@ def test_add_warns_of_a_provider_that_the_configuration_does_not_know(place):
 
     result = added(place, "awz", "--config", place.config)
 
-    assert (result.exit_code, result.stdout) == (0, "added w-1 (launching) in awz/r\n")
+    assert (result.exit_code, result.stdout) == (0, "added w-1 (launching) in awz/us-east-1\n")
     told = " ".join(result.stderr.split())
     assert "warning: no [[providers]] table is called 'awz', so no machine is looked for there; there is aws" in told
     assert list(workers(place)) == ["w-1"]
@@ -121,6 +121,62 @@ def test_add_warns_of_nothing_where_the_provider_is_known_or_nothing_is(place):
 
     assert (known.exit_code, known.stderr) == (0, "")
     assert (unknown.exit_code, unknown.stderr) == (0, "")
+
+
+def test_add_warns_of_a_region_that_the_provider_does_not_look_into(place):
+    place.make_registry()
+
+    result = run(
+        *("registry", "add", "w-1", "--provider", "aws", "--region", "us-esat-1", "--config", place.config),
+    )
+
+    told = " ".join(result.stderr.split())
+    assert (result.exit_code, list(workers(place))) == (0, ["w-1"])
+    assert "warning: the [[providers]] table 'aws' does not list the region 'us-esat-1'" in told
+    assert "it lists us-east-1" in told
+    assert "`reaperd registry set-place w-1 --provider aws --region REGION`" in told
+
+
+def test_set_place_corrects_a_launch_and_warns_as_add_does(place):
+    place.make_registry()
+    added(place, "aws", "--path", place.registry)
+
+    def placed(region, *zone):
+        return run(
+            *("registry", "set-place", "w-1", "--provider", "aws", "--region", region, *zone, "--config", place.config)
+        )
+
+    good = placed("us-east-1", "--zone", "us-east-1a")
+    found = workers(place)["w-1"]
+    bad = placed("us-wets-1")
+
+    assert (good.exit_code, good.stdout, good.stderr) == (0, "w-1 is launched in aws/us-east-1\n", "")
+    assert (found.region, found.zone, found.state) == ("us-east-1", "us-east-1a", WorkerState.LAUNCHING)
+    assert bad.exit_code == 0
+    assert "does not list the region 'us-wets-1'" in " ".join(bad.stderr.split())
+
+
+def test_a_row_that_names_a_machine_is_corrected_by_another_row(place):
+    place.make_registry(rows=1)
+
+    elsewhere = registry(place, "set-place", "w-0", "--provider", "aws", "--region", "eu-west-1")
+    other = registry(place, "set-instance", "w-0", "i-9")
+
+    for refused in (elsewhere, other):
+        assert refused.exit_code == 1
+        told = " ".join(refused.stderr.split())
+        assert "a row of its own, under another worker id, and only then remove this one" in told
+    assert (workers(place)["w-0"].region, workers(place)["w-0"].instance_id) == ("us-east-1", "i-0")
+
+
+def test_remove_says_what_becomes_of_the_machine(place):
+    place.make_registry(rows=2)
+
+    configured = run("registry", "remove", "w-0", "--config", place.config)
+    unknown = registry(place, "remove", "w-1")
+
+    assert configured.stdout == "removed w-0; its machine, if there is one, is held for 1h, and is an orphan then\n"
+    assert "is held for registry.vanish_grace, and" in unknown.stdout
 
 
 def test_add_does_not_warn_of_a_row_that_was_not_added(place):
