@@ -96,9 +96,10 @@ REFUSED: Mapping[RefusalReason, Remedy] = {
     ),
     RefusalReason.DEADLINE: _DEADLINE,
     RefusalReason.WRONG_ACCOUNT: Remedy(
-        stands="The credentials open another account than the one in [[providers]], or it could not be proved.",
+        stands="That the account is the one in [[providers]] is not proved: it is another, or nobody said whose it is.",
         commands=("reaperd doctor{config}", "aws sts get-caller-identity", "reaperd check-config --show{config}"),
-        advice="Correct the credentials, or `account` in the file.",
+        advice="Above it says why. `unproven`: AWS was not asked, or did not answer; provide credentials, or a way to "
+        "STS. Another account: correct the credentials, or `account` in the file.",
     ),
     RefusalReason.LISTING_INCOMPLETE: Remedy(
         stands="At least one scope was not listed whole. Then nothing is terminated anywhere.",
