@@ -162,10 +162,12 @@ def _conditions(told: Told, paper: Paper) -> None:
     if not conditions:
         return
     paper.line()
-    rows = [
-        (_text(entry, "key"), _text(entry, "severity"), _data(_table(entry, "data"))) for entry in conditions[:SHOWN]
-    ]
-    paper.rows(("A PERSON SHOULD LOOK AT", "SEVERITY", "BECAUSE"), rows)
+    paper.line("A PERSON SHOULD LOOK AT", "bold", indent=2)
+    for entry in conditions[:SHOWN]:
+        # Keys are copied, into `reaperd mute`: never folded.
+        paper.command(f"{_text(entry, 'severity'):8}  {_text(entry, 'key')}", indent=2)
+        if data := _data(_table(entry, "data")):
+            paper.line(data, indent=12)
     _more(len(conditions), paper)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.golden import assert_golden
 from tests.unit.cli.running import Place, run
 
 NOW = "2026-01-10T12:00:00Z"
@@ -82,6 +84,67 @@ def test_a_daemon_tells_how_it_is(asked, stranger: Stranger):
 
     assert result.exit_code == 0
     assert "prod: REHEARSING" in result.stdout
+
+
+GONE_WRONG: dict[str, Any] = {
+    "mode": "enforce",
+    "ready": False,
+    "readiness": "refused: breaker_open",
+    "reload_refused": "reaperd.toml: [reconcile] interval: must be longer than 0",
+    "plan_digest": "sha256:0f3a5c7e9b1d2f4a6c8e0b2d4f6a8c0e2b4d6f8a0c2e4b6d8f0a2c4e6b8d0f2a",
+    "last": {
+        "reconcile": {
+            "outcome": "refused",
+            "reason": "breaker_open",
+            "also": [],
+            "detail": "40 of 52 machines would go; at most 5 may",
+            "finished_at": "2026-01-10T11:59:40Z",
+        },
+        "audit": {"outcome": "incomplete", "reason": None, "detail": "", "finished_at": "2026-01-10T11:40:00Z"},
+    },
+    "last_complete": {"reconcile": "2026-01-10T11:59:40Z", "audit": None},
+    "held": {"tracked": 9, "launch_grace": 2, "protected": 1},
+    "scopes": [
+        {
+            "scope": "aws-production/ap-southeast-2",
+            "owned": 1252,
+            "orphans": 40,
+            "would_terminate": 40,
+            "terminating": 0,
+            "missing": 3,
+        }
+    ],
+    "conditions": [
+        {
+            "key": "termination_protected/aws-production/ap-southeast-2/i-0123456789abcdef0",
+            "severity": "critical",
+            "data": {"since": "2026-01-09T12:00:00Z", "worker_id": "gpu-worker-000017"},
+        },
+        {"key": "breaker_open", "severity": "critical", "data": {}},
+        {"key": "heartbeats_stopped", "severity": "warning", "data": {}},
+    ],
+    "alerts": {"open": 3, "failing": {"pager": "HTTP 503"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("status_well", {}),
+        ("status_breaker_open", GONE_WRONG),
+        ("status_standing_by", {"leader": False, "holder": {"pid": 17, "host": "ops-2"}, "alerts": {}}),
+    ],
+)
+def test_the_page_is_the_golden_one_and_fits(asked, stranger: Stranger, name: str, changes: dict[str, Any]):
+    stranger.body = json.dumps({**STATUS, **changes}).encode()
+
+    page = asked("status").stdout
+
+    assert_golden(name, re.sub(r"--config \S+", "--config reaperd.toml", page))
+    # A command and an alert's key are there to be copied: one line each, however long.
+    copied = ("reaperd approve", *(each["key"] for each in changes.get("conditions", ())))
+    assert [line for line in page.splitlines() if len(line) > 80 and not any(text in line for text in copied)] == []
+    assert [text for text in copied[1:] if text not in page] == []
 
 
 def test_of_very_many_places_the_first_are_shown_and_the_others_counted(asked, stranger: Stranger):
