@@ -107,7 +107,7 @@ def _settings(config: Path | None, url: str) -> Settings | None:
         return load_settings(config)
     except ConfigError as error:
         if not url:
-            raise
+            fail(f"{error}\nThe daemon can be asked without the file: give --url http://HOST:PORT", ExitCode.CONFIG)
         say(str(error))
         return None
 

@@ -147,6 +147,20 @@ def test_the_page_is_the_golden_one_and_fits(asked, stranger: Stranger, name: st
     assert [text for text in copied[1:] if text not in page] == []
 
 
+@pytest.mark.parametrize("command", ["status", "health"])
+def test_a_bad_configuration_says_how_the_daemon_is_asked_without_it(tmp_path: Path, stranger: Stranger, command: str):
+    place = Place(tmp_path)
+    place.configure(more="typo = 1\n")
+    stranger.body = json.dumps(STATUS).encode()
+
+    refused = run(command, "--config", place.config)
+    asked = run(command, "--config", place.config, "--url", stranger.url)
+
+    assert (refused.exit_code, asked.exit_code) == (78, 0)
+    assert "typo" in refused.stderr
+    assert refused.stderr.endswith("The daemon can be asked without the file: give --url http://HOST:PORT\n")
+
+
 def test_of_very_many_places_the_first_are_shown_and_the_others_counted(asked, stranger: Stranger):
     (scope,) = STATUS["scopes"]
     places = [{**scope, "scope": f"aws/r-{number}"} for number in range(24)]
