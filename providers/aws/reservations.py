@@ -26,6 +26,9 @@ of today) is no launch time."""
 _FLAGS = {"true": True, "false": False}
 """As EC2 writes them. Whatever else the SDK takes for false."""
 
+_ERRORS = frozenset({"Errors", "Error"})
+"""In an answer that says of itself that it is a good one. The SDK does not look for them there."""
+
 INTERFACES = frozenset({"networkInterfaceSet"})
 """What only the audit reads of a machine: a tenth of the time that it takes to read one."""
 
@@ -38,6 +41,9 @@ def fields_of(root: Node, *, without: Collection[str] = ()) -> Mapping[str, obje
     """
     if _local(root.tag) != ROOT:
         msg = f"it is no {ROOT}"
+        raise UnreadablePageError(msg)
+    if any(_local(child.tag) in _ERRORS for child in root):
+        msg = "it tells of an error"
         raise UnreadablePageError(msg)
     return _page(root.tag.removesuffix(ROOT), without)(root)
 

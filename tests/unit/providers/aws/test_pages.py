@@ -198,6 +198,8 @@ def test_a_server_error_that_cannot_be_unpacked_is_asked_again_by_the_sdk(canned
         PAGE.replace("2026-11-29T10:00:00.000Z", "12:00"),
         PAGE.replace("2026-11-29T10:00:00.000Z", "2026-11-29T10:00:00"),
         PAGE.replace("2026-11-29T10:00:00.000Z", ""),
+        PAGE.replace("<reservationSet>", "<Errors><Error><Code>InternalError</Code></Error></Errors><reservationSet>"),
+        PAGE.replace("</reservationSet>", "</reservationSet><Error/>"),
         PAGE.encode("utf-16"),
         "\ufeff" + PAGE,
         PAGE.encode().replace(b"i-1", b"i-\xff"),
