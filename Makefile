@@ -70,7 +70,7 @@ mutants: $(STAMP) ## Break the core in many ways and show that the tests notice 
 contract: $(STAMP) ## Run the conformance suites on the fakes and on the real adapters
 	$(PYTEST) tests/contract
 
-scenarios: $(STAMP) ## Run the acceptance cases and list what they do not assert yet
+scenarios: $(STAMP) ## Run the acceptance cases and list how much is checked of each
 	$(PYTEST) tests/scenarios
 	$(BIN)/python -m tests.scenarios
 

@@ -74,9 +74,10 @@ def test_the_daemon_is_started_watched_reloaded_and_left_alone_as_it_expects(key
     assert value in values(DAEMON, key)
 
 
-def test_the_daemon_has_more_time_than_it_needs():
+def test_the_daemon_has_more_time_than_it_needs_and_says_itself_when_it_runs():
     (watchdog,), (stop,) = values(DAEMON, "WatchdogSec"), values(DAEMON, "TimeoutStopSec")
 
+    assert values(DAEMON, "Type") == ["notify"]
     assert length(watchdog) >= timedelta(seconds=10)
     assert length(stop) >= timedelta(seconds=30)
 

@@ -1,4 +1,4 @@
-"""`python -m tests.scenarios [ID ...]`: play the cases; show what is checked of each, here, elsewhere and not yet."""
+"""`python -m tests.scenarios [ID ...]`: play the cases; show how much is checked of each, here and elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import click
 
 from tests.scenarios.case import Case, cases
-from tests.scenarios.gaps import asserted, elsewhere, gaps, listed
+from tests.scenarios.checked import asserted, shown_elsewhere
 from tests.scenarios.judging import breaches, judge
 from tests.scenarios.runner import play
 
@@ -15,7 +15,7 @@ from tests.scenarios.runner import play
 def main(wanted: list[str]) -> int:
     """Print the table; answer 1 when a case came otherwise than expected."""
     chosen = [case for case in cases() if not wanted or case.id in wanted]
-    click.echo(f"{'case':5}{'here':>5}{'elsewhere':>10}{'not yet':>8}  {'result':12}{'waits for':26}what it is about")
+    click.echo(f"{'case':5}{'here':>5}{'elsewhere':>10}  {'result':12}what it is about")
     wrong = [complaint for case in chosen for complaint in _line(case)]
     for complaint in wrong:
         click.echo(complaint, err=True)
@@ -24,10 +24,9 @@ def main(wanted: list[str]) -> int:
 
 def _line(case: Case) -> list[str]:
     complaints = _complaints(case)
-    here, there, nowhere = len(asserted(case)), len(listed(elsewhere(), case.id)), len(listed(gaps(), case.id))
+    here, there = len(asserted(case)), len(shown_elsewhere(case.id))
     result = ("WRONG" if complaints else "as told") if case.is_played else "not played"
-    waits = ", ".join(sorted(gaps().get(case.id, {})))
-    click.echo(f"{case.id:5}{here:5}{there:10}{nowhere:8}  {result:12}{waits:26}{case.title}")
+    click.echo(f"{case.id:5}{here:5}{there:10}  {result:12}{case.title}")
     return complaints
 
 

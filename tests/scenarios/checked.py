@@ -1,4 +1,4 @@
-"""What is checked of a case, here and elsewhere, and what is known not to be."""
+"""What is checked of a case, here and elsewhere."""
 
 from __future__ import annotations
 
@@ -11,24 +11,18 @@ from tests.scenarios.judging import judge
 from tests.scenarios.runner import play
 
 Listed = dict[str, dict[str, list[Leaf]]]
-"""Expectations by case, and by the test that shows them or the part of the program that will let them be shown."""
-
-
-@cache
-def gaps() -> Listed:
-    """Return what nobody shows yet, by the part of the program that will let it be shown."""
-    return _read("unasserted.yaml")
+"""Expectations by case, and by the test that shows them."""
 
 
 @cache
 def elsewhere() -> Listed:
-    """Return what only a running daemon can show, by the test that does."""
-    return _read("elsewhere.yaml")
+    """Return what the player of the cases cannot show, by the test that does."""
+    return yaml.safe_load((HERE / "elsewhere.yaml").read_text(encoding="utf-8"))
 
 
-def listed(of: Listed, case_id: str) -> list[Leaf]:
-    """Return the expectations of one case that a list names."""
-    return [leaf for leaves in of.get(case_id, {}).values() for leaf in leaves]
+def shown_elsewhere(case_id: str) -> list[Leaf]:
+    """Return the expectations of one case that are shown elsewhere."""
+    return [leaf for leaves in elsewhere().get(case_id, {}).values() for leaf in leaves]
 
 
 def asserted(case: Case) -> set[Leaf]:
@@ -42,7 +36,3 @@ def asserted(case: Case) -> set[Leaf]:
         in_force |= expected
         missed |= expected - {check.leaf for check in judge(variant, play(variant))}
     return in_force - missed
-
-
-def _read(name: str) -> Listed:
-    return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
