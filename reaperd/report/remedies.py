@@ -164,7 +164,8 @@ ENDS_THE_HOLD: Mapping[KeepReason, str] = {
     KeepReason.FAILED: "see the error code; it is tried again after reconcile.stuck_after",
     KeepReason.LAUNCH_GRACE: "nothing to do: time decides (reconcile.launch_grace)",
     KeepReason.UNCONFIRMED: "nothing to do: further looks decide (reconcile.confirm_passes)",
-    KeepReason.ROW_VANISHED: "its row was deleted: put it back if the machine is needed (registry.vanish_grace)",
+    KeepReason.ROW_VANISHED: "the row that tracked it is gone, or names another: put it back if it is needed "
+    "(registry.vanish_grace)",
 }
 """What ends a hold, if anything should."""
 
