@@ -1,8 +1,14 @@
-"""`python -m reaperd`."""
+"""`python -m reaperd`, and the command `reaperd`."""
 
-from reaperd.cli import main
+from reaperd import cli
+from reaperd.cli.interrupts import interrupt_surely
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Run a command as a process of its own."""
+    interrupt_surely()
+    cli.main()
+
 
 if __name__ == "__main__":
     main()
