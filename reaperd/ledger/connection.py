@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ from reaperd.ledger.trouble import Seeing, explained, require_local
 
 BUSY_TIMEOUT_SECONDS = 5.0
 """How long a writer waits for another one. sqlite-utils' own default."""
+_TRIES = 50
+_BETWEEN_SECONDS = BUSY_TIMEOUT_SECONDS / _TRIES / 2
+"""Half of the time between two tries; for the other half, SQLite waits itself where it does."""
+_NEVER = threading.Event()
+_PRIMARY = 0xFF
+"""The bits of an error code that say what it is; the others say more."""
 
 
 class NotATimeError(ValueError):
@@ -52,7 +59,7 @@ def open_database(path: Path, wanted: Wanted, now: datetime, *, seeing: Seeing =
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
         db = Database(connection, execute_plugins=False)
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
             _prepare(db, path, wanted, now)
@@ -60,6 +67,24 @@ def open_database(path: Path, wanted: Wanted, now: datetime, *, seeing: Seeing =
             connection.close()
             raise
     return db
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log, for which nobody else may have the file open in another mode.
+
+    Of two processes that make a new file at the same moment, SQLite tells one at once that it is locked: each would
+    wait for the other. Whatever the busy timeout says, its handler is not asked then.
+    """
+    connection.execute(f"PRAGMA busy_timeout = {1000 * _BETWEEN_SECONDS:.0f}")
+    for left in reversed(range(_TRIES)):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or not left:
+                raise
+            _NEVER.wait(_BETWEEN_SECONDS)
+    connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_TIMEOUT_SECONDS:.0f}")
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -113,6 +116,33 @@ def test_eight_processes_that_start_at_the_same_moment_make_one_ledger(path: Pat
 
     assert errors == []
     assert _meta(path)[1] == "prod-a"
+
+
+def test_the_first_moment_of_a_ledger_may_be_shared(tmp_path: Path):
+    # SQLite itself fails in one of six rounds or so.
+    for number in range(40):
+        path, start = tmp_path / str(number) / "ledger.db", threading.Barrier(3)
+
+        def opened(path: Path = path, start: threading.Barrier = start) -> None:
+            start.wait()
+            open_at(path).close()
+
+        with ThreadPoolExecutor(3) as pool:
+            for each in [pool.submit(opened) for _ in range(3)]:
+                each.result()
+
+
+@pytest.mark.slow
+def test_a_file_that_another_program_never_lets_go_of_is_refused_after_a_while(path: Path):
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+
+        with pytest.raises(LedgerUnusableError, match="database is locked"):
+            open_at(path)
+
+    assert 1 < time.monotonic() - began < 20
 
 
 def test_a_transaction_that_fails_leaves_nothing(path: Path):
