@@ -27,11 +27,13 @@ RULES = rules_of(rulebook(Form.PROMETHEUS))
 NAMES = sorted({rule["alert"] for rule in RULES})
 
 
-def cases() -> Iterator[dict[str, Any]]:
+def of_file(name: str) -> Iterator[dict[str, Any]]:
     """Yield what promtool is told to expect."""
-    for name in FILES:
-        for case in yaml.safe_load(files("alerts").joinpath("rules", name).read_text())["tests"]:
-            yield from case.get("alert_rule_test", ())
+    for case in yaml.safe_load(files("alerts").joinpath("rules", name).read_text())["tests"]:
+        yield from case.get("alert_rule_test", ())
+
+
+CASES = tuple(case for name in FILES for case in of_file(name))
 
 
 def series_of(name: str) -> Series:
@@ -99,22 +101,22 @@ def test_a_misspelt_name_would_be_found(expr, fault):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_alert_has_a_case_in_which_it_fires(name):
-    assert [case for case in cases() if case["alertname"] == name and case["exp_alerts"]] != []
+    assert [case for case in CASES if case["alertname"] == name and case["exp_alerts"]] != []
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"ReaperdWatchdog"}))
 def test_every_alert_has_a_case_in_which_it_stays_quiet(name):
-    assert [case for case in cases() if case["alertname"] == name and not case["exp_alerts"]] != []
+    assert [case for case in CASES if case["alertname"] == name and not case["exp_alerts"]] != []
 
 
 def test_every_severity_of_an_alert_has_a_case_in_which_it_fires():
-    fired = {(case["alertname"], alert["exp_labels"]["severity"]) for case in cases() for alert in case["exp_alerts"]}
+    fired = {(case["alertname"], alert["exp_labels"]["severity"]) for case in CASES for alert in case["exp_alerts"]}
 
     assert {(rule["alert"], rule["labels"]["severity"]) for rule in RULES} == fired
 
 
 def test_no_case_is_of_an_alert_that_is_not_there():
-    assert {case["alertname"] for case in cases()} == set(NAMES)
+    assert {case["alertname"] for case in CASES} == set(NAMES)
 
 
 # ---------------------------------------------------------------- other forms
