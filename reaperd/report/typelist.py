@@ -120,11 +120,16 @@ def _row(provider: str, each: InstanceType, region: str) -> tuple[str, ...]:
         str(each.price_kind).replace("_", "-"),
         each.name,
         f"{each.gpu_count} x {each.gpu_type}" if each.gpu_count else "-",
-        f"{each.memory_gib:f} GiB",
+        f"{_rounded(each.memory_gib)} GiB",
         str(each.vcpus),
         provider,
         region or where or "nowhere",
     )
+
+
+def _rounded(amount: Decimal) -> str:
+    """Return an amount with two decimals at the most: EC2 has types with 1.69921875 GiB. The JSON has them all."""
+    return f"{amount:.2f}".rstrip("0").rstrip(".")
 
 
 def _price(price: Decimal | None) -> str | None:

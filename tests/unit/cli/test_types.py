@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -192,6 +193,16 @@ class Says:
 ONE = InstanceType(
     name="small", memory_gib=Decimal(1), vcpus=1, price_per_hour=Decimal("0.1"), regions=("a",), available=True
 )
+
+
+@pytest.mark.parametrize(
+    ("memory", "shown"), [("1.69921875", "1.7 GiB"), ("0.613", "0.61 GiB"), ("2048", "2048 GiB"), ("0.5", "0.5 GiB")]
+)
+def test_an_odd_amount_of_memory_is_rounded_for_a_person(memory, shown):
+    paper = Paper()
+    draw_catalogue(Catalogue(types=(("aws", replace(ONE, memory_gib=Decimal(memory))),)), paper)
+
+    assert f" {shown} " in paper.text()
 
 
 def test_lists_are_asked_for_side_by_side_and_a_broken_one_hides_no_other():
