@@ -1,14 +1,8 @@
-"""`python -m reaperd`, and the command `reaperd`."""
+"""`python -m reaperd`."""
 
-from reaperd import cli
-from reaperd.cli.interrupts import interrupt_surely
+from reaperd.cli import main
 
-
-def main() -> None:
-    """Run a command as a process of its own."""
-    interrupt_surely()
-    cli.main()
-
+__all__ = ["main"]
 
 if __name__ == "__main__":
     main()
