@@ -1,4 +1,4 @@
-"""How hard laws are tried, wherever they stand, and what is run first.
+"""How hard laws are tried, wherever they stand, what is run first, and what Ctrl-C does to what tests start.
 
 HYPOTHESIS_PROFILE picks a profile; CI picks its own.
 """
@@ -6,9 +6,14 @@ HYPOTHESIS_PROFILE picks a profile; CI picks its own.
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell without job control leaves it to what it runs in the background, and as every process then inherits it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _BY_CHANCE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 """Whether the first fifty draws are slow, large or mostly of no use is chance, and says nothing about a law."""
