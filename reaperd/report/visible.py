@@ -28,10 +28,9 @@ def visible_lines(text: str) -> str:
 
 def cell(value: object) -> str:
     """Return a value as one cell of a table that may be opened in a spreadsheet: never a formula, never a new line."""
-    if value is None:
-        return ""
     if not isinstance(value, str):
-        return str(value)
+        return "" if value is None else str(value)
     shown = visible(value)
-    # A spreadsheet skips blanks before it decides that a cell is a formula.
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
+    # A spreadsheet skips blanks before it decides that a cell is a formula. Nearly all begin with a letter or a digit.
+    plain = shown[:1].isalnum() or not shown.lstrip().startswith(_FORMULA)
+    return shown if plain else f"'{shown}"
