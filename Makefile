@@ -82,8 +82,12 @@ integration: $(STAMP) ## Run commands and the daemon as processes against an emb
 	$(PYTEST) -n $(SIDE_BY_SIDE) --dist worksteal tests/integration
 
 # What is not there is skipped, and named; with REAPERD_E2E_ALL=1 it fails. .ci/run says which Debian packages it takes.
-e2e: $(STAMP) ## Run it under systemd, in a container, beside Prometheus
+e2e: $(STAMP) ## Run it under systemd, in a container, beside Prometheus; or e2e-systemd ...
 	$(PYTEST) tests/e2e
+
+# One of them by its name: make e2e-systemd, e2e-image, e2e-kubernetes, e2e-prometheus, e2e-going_live ...
+e2e-%: $(STAMP)
+	$(PYTEST) tests/e2e/test_$*.py
 
 soak: $(STAMP) ## Run 5,000 passes under faults, and kill them 200 times and at every line; writes docs/soak.md
 	REAPERD_KILL_EVERYWHERE=1 $(PYTEST) tests/integration/test_kill.py tests/integration/test_big_plans.py
