@@ -211,7 +211,8 @@ def other(name: str, options: Sequence[str]) -> list[Target]:
         command = [sys.executable, "-m", f"bench.{name}", *options, "--json", str(result)]
         done = subprocess.run(command, cwd=ROOT, check=False)  # noqa: S603 - one of OTHERS
         if not result.exists():
-            return [Target(name=f"bench.{name}: exit code", value=done.returncode, limit=0)]
+            # By a signal it is below zero; an end without targets is none, whatever it says.
+            return [Target(name=f"bench.{name}: exit code", value=abs(done.returncode) or 1, limit=0)]
         return [Target(**told) for told in json.loads(result.read_text(encoding="utf-8"))]
 
 
@@ -227,7 +228,7 @@ def main() -> int:
         asked.json.write_text(json.dumps(figures.document(), indent=1), encoding="utf-8")
     if asked.write is not None:
         write_page(asked.write, figures)
-    wrong = any(row.is_wrong for _, rows in done for row in rows)
+    wrong = any(row.is_wrong for _, rows in done for row in rows) or any(target.is_wrong for target in reached)
     return int(wrong or (asked.check and not all(target.reached for target in reached)))
 
 

@@ -29,6 +29,11 @@ class Target:
         """Return whether it is."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
+    @property
+    def is_wrong(self) -> bool:
+        """Return whether it counts faults, of which none is put up with on any machine, and there are some."""
+        return not self.limit and not self.reached
+
 
 HEADINGS = ("figure", "is", "to reach", "")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import candidates
+from bench import candidates, run
 from bench.machine import this_machine
 from bench.measured import measured
 from bench.page import GROWTH_HEADINGS, blocks, write_page
@@ -73,6 +73,24 @@ def test_the_memory_of_a_plan_may_grow_fourfold():
 
     assert (target.value, target.reached) == (4.01, False)
     assert growth(None, row()) == []
+
+
+def test_only_a_count_of_faults_is_wrong():
+    slow, right = Target(name="slow", value=9.0, limit=2), Target(name="right", value=0, limit=0)
+    faulty = Target(name="faults", value=3, limit=0)
+
+    assert [target.is_wrong for target in (slow, right, faulty)] == [False, False, True]
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit(3)", "import os; os.kill(os.getpid(), 9)", ""])
+def test_a_measurement_that_breaks_off_is_wrong(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "broken.py").write_text(program, encoding="utf-8")
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+
+    (target,) = run.other("broken", ())
+
+    assert target.is_wrong
 
 
 def test_a_target_that_is_missed_ends_its_measurement_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
