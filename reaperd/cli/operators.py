@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     from reaperd.ledger.ledger import Ledger
 
 NOT_ON = "THE BRAKE IS NOT ON; stop the service"
+PATIENCE_SECONDS = 20.0
+"""How long the brake waits for another writer: a look at 100,000 machines keeps the ledger for some four seconds, and
+the brake is what must not fail for that."""
+TOLD_AFTER_SECONDS = 2.0
 
 
 @click.command()
@@ -206,7 +213,12 @@ def _put_on(config: Path | None, reason: str) -> _PutOn:
     path = settings.ledger_path
     new = not path.exists()
     owner = settings.tag_keys.owner
-    with open_ledger(path, deployment=settings.deployment, owner_tag=owner, now=now) as ledger:
+    with (
+        _telling_that_it_waits(),
+        open_ledger(
+            path, deployment=settings.deployment, owner_tag=owner, now=now, patience=PATIENCE_SECONDS
+        ) as ledger,
+    ):
         before = ledger.brake()
         ledger.hold(Brake(since=now, by=who(), reason=reason))
         brake = ledger.brake()
@@ -214,6 +226,19 @@ def _put_on(config: Path | None, reason: str) -> _PutOn:
         msg = f"{path} took the brake and does not have it"
         raise RuntimeError(msg)
     return _PutOn(brake=brake, already=before is not None, new_ledger=path if new else None)
+
+
+@contextmanager
+def _telling_that_it_waits() -> Iterator[None]:
+    """Say so when the brake takes long: it is not on yet."""
+    text = f"somebody else writes the ledger; trying for up to {PATIENCE_SECONDS:g} s"
+    waiting = threading.Timer(TOLD_AFTER_SECONDS, say, [text])
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
 
 
 def _settings_for_the_brake(config: Path | None) -> Settings:

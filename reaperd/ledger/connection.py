@@ -42,8 +42,12 @@ class Wanted:
     """The one that this process began with; None: whichever is there, and if none is, a new one."""
 
 
-def open_database(path: Path, wanted: Wanted, now: datetime, *, seeing: Seeing = place_of) -> Database:
+def open_database(
+    path: Path, wanted: Wanted, now: datetime, *, seeing: Seeing = place_of, patience: float = BUSY_TIMEOUT_SECONDS
+) -> Database:
     """Open the ledger; create and migrate it if need be. `seeing` says where a path lies.
+
+    Whoever writes waits so many seconds for another writer.
 
     Raises:
         LedgerUnusableError: if it cannot be opened and written, lies on a network file system, is of a newer schema,
@@ -59,7 +63,7 @@ def open_database(path: Path, wanted: Wanted, now: datetime, *, seeing: Seeing =
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
         db = Database(connection, execute_plugins=False)
         try:
-            _write_ahead(connection)
+            _write_ahead(connection, patience)
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
             _prepare(db, path, wanted, now)
@@ -69,7 +73,7 @@ def open_database(path: Path, wanted: Wanted, now: datetime, *, seeing: Seeing =
     return db
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def _write_ahead(connection: sqlite3.Connection, patience: float) -> None:
     """Switch to a write-ahead log, for which nobody else may have the file open in another mode.
 
     Of two processes that make a new file at the same moment, SQLite tells one at once that it is locked: each would
@@ -84,7 +88,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or not left:
                 raise
             _NEVER.wait(_BETWEEN_SECONDS)
-    connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_TIMEOUT_SECONDS:.0f}")
+    connection.execute(f"PRAGMA busy_timeout = {1000 * patience:.0f}")
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:

@@ -32,6 +32,7 @@ from reaperd.ledger.acts import keep_act
 from reaperd.ledger.alarms import Alarms
 from reaperd.ledger.chain import link, newest_hash, scopes_of
 from reaperd.ledger.connection import (
+    BUSY_TIMEOUT_SECONDS,
     Wanted,
     connect_to_read,
     identity_of,
@@ -370,7 +371,7 @@ class Ledger:
             keep_act(self._connection, now, "trust", by, reason, {"registry_id": pin.registry_id, "epoch": pin.epoch})
 
 
-def open_ledger(
+def open_ledger(  # noqa: PLR0913 - which one is meant, and how it is opened
     path: Path,
     *,
     deployment: str,
@@ -378,17 +379,18 @@ def open_ledger(
     now: datetime,
     ledger_id: str | None = None,
     seeing: Seeing = place_of,
+    patience: float = BUSY_TIMEOUT_SECONDS,
 ) -> Ledger:
     """Open the ledger; migrate it if need be, and create it, unless one with a certain `ledger_id` is meant.
 
-    `seeing` says where a path lies.
+    `seeing` says where a path lies. Each write waits `patience` seconds for another writer, at the most.
 
     Raises:
         LedgerUnusableError: if it cannot be opened and written, lies on a network file system, is another
             deployment's or release's, or is not the one that is meant.
     """
     wanted = Wanted(deployment=deployment, owner_tag=owner_tag, ledger_id=ledger_id)
-    return Ledger(path, open_database(path, wanted, now, seeing=seeing))
+    return Ledger(path, open_database(path, wanted, now, seeing=seeing, patience=patience))
 
 
 def _key(ref: InstanceRef) -> tuple[str, str, str]:

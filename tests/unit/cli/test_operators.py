@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reaperd.cli import operators
 from reaperd.core.history import Look
 from reaperd.core.memory import Learned
 from reaperd.core.model import RefusalReason, RegistryPin, Sighting
+from reaperd.ledger.connection import BUSY_TIMEOUT_SECONDS
 from tests.support.worlds import SCOPES, look, machine, policy, whole
 from tests.unit.cli import reports
 from tests.unit.cli.running import person, run
@@ -247,6 +252,42 @@ def test_hold_keeps_the_first_reason_and_tells_it(place, me):
     assert "first" in result.stdout
     assert result.stderr == ""
     assert brake(place).reason == "first"
+
+
+@contextmanager
+def kept(path, seconds):
+    """Keep the ledger to oneself for a while."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        end = threading.Timer(seconds, other.execute, ["ROLLBACK"])
+        end.start()
+        yield
+        end.join()
+
+
+@pytest.mark.slow
+def test_hold_waits_for_a_look_that_keeps_the_ledger_for_longer_than_any_other_writer_would(place):
+    place.make_ledger()
+
+    with kept(place.ledger, BUSY_TIMEOUT_SECONDS + 2):
+        result = run("hold", "--reason", "now", "--config", place.config)
+
+    assert result.exit_code == 0
+    assert "The brake is on." in result.stdout
+    assert result.stderr == "reaperd: somebody else writes the ledger; trying for up to 20 s\n"
+
+
+def test_hold_says_that_it_is_not_on_when_nobody_lets_go_of_the_ledger(place, monkeypatch):
+    place.make_ledger()
+    monkeypatch.setattr(operators, "PATIENCE_SECONDS", 0.3)
+
+    with kept(place.ledger, 3):
+        result = run("hold", "--reason", "now", "--config", place.config)
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == NOT_ON
+    assert "database is locked" in result.stderr
+    assert brake(place) is None
 
 
 @pytest.mark.parametrize("reason", ["", "  "])
