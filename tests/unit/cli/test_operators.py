@@ -281,7 +281,7 @@ def test_hold_says_that_it_is_not_on_when_nobody_lets_go_of_the_ledger(place, mo
     place.make_ledger()
     monkeypatch.setattr(operators, "PATIENCE_SECONDS", 0.3)
 
-    with kept(place.ledger, 3):
+    with kept(place.ledger, 1.5):
         result = run("hold", "--reason", "now", "--config", place.config)
 
     assert result.exit_code == 1
