@@ -16,7 +16,7 @@ from sqlite_utils import Database
 from reaperd.errors import LedgerUnusableError
 from reaperd.ledger.place import place_of
 from reaperd.ledger.schema import SCHEMA_VERSION, migrations
-from reaperd.ledger.trouble import Seeing, explained, require_local
+from reaperd.ledger.trouble import Seeing, explained, is_busy, require_local
 
 BUSY_TIMEOUT_SECONDS = 5.0
 """How long a writer waits for another one. sqlite-utils' own default."""
@@ -24,8 +24,6 @@ _TRIES = 50
 _BETWEEN_SECONDS = BUSY_TIMEOUT_SECONDS / _TRIES / 2
 """Half of the time between two tries; for the other half, SQLite waits itself where it does."""
 _NEVER = threading.Event()
-_PRIMARY = 0xFF
-"""The bits of an error code that say what it is; the others say more."""
 
 
 class NotATimeError(ValueError):
@@ -85,7 +83,7 @@ def _write_ahead(connection: sqlite3.Connection, patience: float) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             break
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or not left:
+            if not is_busy(error) or not left:
                 raise
             _NEVER.wait(_BETWEEN_SECONDS)
     connection.execute(f"PRAGMA busy_timeout = {1000 * patience:.0f}")

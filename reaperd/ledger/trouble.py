@@ -41,7 +41,7 @@ _Error = sqlite3.Error | OSError | ValueError
 def explained(path: Path, error: _Error, seeing: Seeing = place_of) -> LedgerUnusableError:
     """Return the error with what is wrong, where, whose that is, how much room there is, and what to do."""
     what, remedy = _judged(path, error)
-    where = "" if _is_busy(error) else _surroundings(path, seeing)
+    where = "" if is_busy(error) else _surroundings(path, seeing)
     return LedgerUnusableError(str(path), f"{what}{where}", remedy)
 
 
@@ -57,7 +57,8 @@ def _judged(path: Path, error: _Error) -> tuple[str, str]:
         if _is_read_only(path):
             return f"its file system is read-only ({said})", "Mount it to be written, or use another state_dir"
         return f"it may not be written ({said})", f"Give the folder and what is in it to user {_who()}"
-    return said, ""
+    kept = f"another process keeps it to itself ({said})", "`reaperd doctor` names that process"
+    return kept if is_busy(error) else (said, "")
 
 
 def _is(error: _Error, codes: set[int], numbers: frozenset[int] = frozenset()) -> bool:
@@ -66,7 +67,8 @@ def _is(error: _Error, codes: set[int], numbers: frozenset[int] = frozenset()) -
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY in codes
 
 
-def _is_busy(error: _Error) -> bool:
+def is_busy(error: _Error) -> bool:
+    """Say whether another process keeps the file from whoever asked."""
     return _is(error, {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 

@@ -139,9 +139,11 @@ def test_a_file_that_another_program_never_lets_go_of_is_refused_after_a_while(p
         other.execute("BEGIN EXCLUSIVE")
         began = time.monotonic()
 
-        with pytest.raises(LedgerUnusableError, match="database is locked"):
+        with pytest.raises(LedgerUnusableError, match="another process keeps it") as refused:
             open_at(path)
 
+    assert "database is locked" in str(refused.value)
+    assert "`reaperd doctor` names that process" in str(refused.value)
     assert 1 < time.monotonic() - began < 20
 
 
