@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.soak.fleet import Fleet
-from tests.soak.oracle import THE_END, BrokenPromiseError
+from tests.soak.oracle import THE_END, BrokenPromiseError, all_named
 from tests.soak.stage import EAST, REGIONS, WEST, Stage, stage
 from tests.soak.victim import Victim
 
@@ -141,7 +141,7 @@ class Killing:
         if lost := {number: one for number, one in self._intents.items() if intents.get(number) != one}:
             raise BrokenPromiseError(self._where, f"intents were lost: {lost}")
         new = Counter(one for number, (one, _) in intents.items() if number not in self._intents)
-        machines = Counter({request["params"]["InstanceId.1"]: 1 for request in asked})
+        machines = Counter(dict.fromkeys(all_named(asked), 1))
         if unrecorded := machines - new:
             raise BrokenPromiseError(self._where, f"requests without an intent: {sorted(unrecorded)}")
         for instance_id in machines:

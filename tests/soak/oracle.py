@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -33,6 +34,19 @@ class BrokenPromiseError(AssertionError):
         super().__init__(f"{where}: {what}")
 
 
+def named(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return every machine that a request names, in its order."""
+    numbered = {
+        name.rpartition(".")[2]: value for name, value in request["params"].items() if name[:11] == "InstanceId."
+    }
+    return tuple(numbered[number] for number in sorted(numbered, key=int))
+
+
+def all_named(requests: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return every machine that any of the requests names."""
+    return {instance_id for request in requests for instance_id in named(request)}
+
+
 class Oracle:
     """Knows what may go, from the fleet, and holds every request to it."""
 
@@ -60,8 +74,10 @@ class Oracle:
         where = f"pass {number}, {card.name if card else 'nothing wrong'}"
         self._judge_the_pass(where, card, told, asked)
         for position, request in enumerate(asked):
-            instance_id = request["params"]["InstanceId.1"]
-            self._judge_the_request(where, instance_id, first=position == 0, excused=late or set(), card=card)
+            for place, instance_id in enumerate(named(request)):
+                # At the door, something was done to the first machine of the first request.
+                first = position == place == 0
+                self._judge_the_request(where, instance_id, first=first, excused=late or set(), card=card)
         if card is not None and card.stops_at_the_door and late == set() and len(asked) > 1:
             raise BrokenPromiseError(where, f"{len(asked) - 1} requests after the pass had to stop")
         self._judge_the_size(where, asked)
@@ -73,7 +89,7 @@ class Oracle:
         if card is None or not card.stands_down:
             return
         if asked:
-            raise BrokenPromiseError(where, f"requests for {[request['params']['InstanceId.1'] for request in asked]}")
+            raise BrokenPromiseError(where, f"requests for {sorted(all_named(asked))}")
         if (told.outcome, told.reason) == ("refused", "deadline") and self.overdue < MOST_OVERDUE:
             self.overdue += 1
             return
@@ -95,7 +111,7 @@ class Oracle:
 
     def _judge_the_size(self, where: str, asked: list[dict[str, Any]]) -> None:
         """The breaker: not more machines that were never asked for, nor approved, than one pass may."""
-        machines = {request["params"]["InstanceId.1"] for request in asked}
+        machines = all_named(asked)
         new = machines - self._asked_before - self._host.approved
         self._asked_before |= machines
         if len(new) > MAX_PER_PASS:
@@ -109,7 +125,7 @@ class Oracle:
             "SELECT intent_id, instance_id FROM intents WHERE intent_id > ? ORDER BY intent_id", self._last_intent
         )
         self._last_intent = max((number for number, _ in written), default=self._last_intent)
-        missing = {request["params"]["InstanceId.1"] for request in asked} - {one for _, one in written}
+        missing = all_named(asked) - {one for _, one in written}
         if missing:
             raise BrokenPromiseError(where, f"requests without an intent: {sorted(missing)}")
 

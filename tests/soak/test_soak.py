@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak.oracle import all_named, named
 from tests.support.processes import ROOT, environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -26,6 +27,13 @@ def test_forty_kills_lose_no_intent_and_leave_no_request_without_one(tmp_path: P
 
     assert ended.returncode == 0, told(ended)
     assert "Processes killed: 40" in ended.stdout
+
+
+def test_every_machine_that_a_request_names_is_judged():
+    params = {"Action": "TerminateInstances", "InstanceId.10": "i-c", "InstanceId.1": "i-a", "InstanceId.2": "i-b"}
+
+    assert named({"params": params}) == ("i-a", "i-b", "i-c")
+    assert all_named([{"params": params}, {"params": {"InstanceId.1": "i-d"}}]) == {"i-a", "i-b", "i-c", "i-d"}
 
 
 def soaked(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
