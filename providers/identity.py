@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
@@ -61,13 +61,28 @@ def require_aware(moment: datetime | None, what: str) -> None:
 
 
 def loosely(name: str) -> str:
-    """Return a name without what people mistype and nobody sees: case, blanks, width, what cannot be shown.
+    """Return a name without what people mistype and nobody sees: case, blanks, width, accents, the kind of a dash.
 
-    Two names that are alike in this way and not equal are somebody's mistake. What follows of that always spares.
+    Signs that show nothing are left out, too. Two names that are alike in this way and not equal are somebody's
+    mistake. What follows of that always spares.
     """
     if name.isascii() and name.isprintable() and " " not in name:
         return name.lower()
-    return "".join(sign for sign in normalize("NFKC", name).casefold() if sign.isprintable() and not sign.isspace())
+    return "".join(map(_seen, normalize("NFKD", normalize("NFKD", name).casefold())))
+
+
+_FILLERS = frozenset("\u115f\u1160\u2800\ufffd")
+"""Letters and symbols that show nothing, and what stands for a sign that could not be read."""
+_MINUS = "\u2212"
+
+
+def _seen(sign: str) -> str:
+    """Return what a person takes a sign for, by its general category (Unicode 14, table 4-4)."""
+    kind = category(sign)
+    if kind == "Pd" or sign == _MINUS:
+        return "-"
+    # Controls and the unassigned, blanks, marks upon another sign.
+    return "" if kind[0] in "CZ" or kind in {"Mn", "Me"} or sign in _FILLERS else sign
 
 
 def filled(text: str | None) -> str | None:

@@ -331,7 +331,18 @@ def test_a_machine_whose_id_a_live_row_spells_in_another_case_is_ambiguous(at):
     assert tracking_of(machine("i-1", worker=None, at=EAST), [misspelt]) == Ambiguous(misspelt)
 
 
-@pytest.mark.parametrize("tag", ["w-1 ", " w-1", "W-1", "w-1\t", "w -1", "w-\uff11", "w-1\u200b"], ids=ascii)
+_NOBODY_SEES = "\u00ad\u034f\u115f\u1160\u17b4\u180b\u180f\u200b\u202e\u2060\u2800\u3164\ufe0f\uffa0\ufffd\U000e0100"
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        *("w-1 ", " w-1", "W-1", "w-1\t", "w -1", "w-\uff11", "w\u0301-1"),
+        *(f"w{dash}1" for dash in "\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d"),
+        *(f"w-1{sign}" for sign in _NOBODY_SEES),
+    ],
+    ids=ascii,
+)
 def test_a_machine_whose_tag_is_that_of_a_launch_in_flight_but_for_case_or_blanks_is_ambiguous(tag):
     launch = row("w-1", None, state=WorkerState.LAUNCHING, created_at=NOW - MINUTE)
 
@@ -351,6 +362,12 @@ def test_a_machine_whose_tag_is_that_of_a_launch_in_flight_but_for_case_or_blank
 )
 def test_a_misspelt_row_holds_nothing_that_it_would_not_protect_if_it_were_spelt_well(misspelt):
     assert reason_of(machine("i-1"), [misspelt]) is TerminateReason.UNREGISTERED
+
+
+def test_a_row_whose_id_was_pasted_from_where_dashes_are_made_beautiful_is_ambiguous():
+    pasted = row("w-2", "i\u20130123456789abcdef0")
+
+    assert tracking_of(machine("i-0123456789abcdef0", worker=None), [pasted]) == Ambiguous(pasted)
 
 
 def test_one_row_in_doubt_outweighs_one_that_supersedes():
