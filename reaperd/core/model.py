@@ -173,9 +173,9 @@ class Sighting:
     counted_at: datetime | None = None
     """The look that was last counted; None when none is."""
     tracked_at: datetime | None = None
-    """The last look that found it tracked; None when none did."""
+    """The last look that found it tracked, or in doubt by the row that would track it; None when none did."""
     tracked_by: str | None = None
-    """The worker id of the row that tracked it then."""
+    """The worker id of that row."""
     vanished_at: datetime | None = None
     """The first look that found its row gone, after it had been tracked."""
     verdict: str = ""
@@ -322,7 +322,7 @@ class Verdict:
     first_seen_at: datetime | None = None
     """The first look of ours that listed it, this one included."""
     tracked_at: datetime | None = None
-    """The last look that found it tracked; None when none did."""
+    """The last look that found it tracked, or in doubt by the row that would track it; None when none did."""
     cost_per_hour_usd: float | None = None
     """What an hour of such a machine costs while it runs; None when no price is configured."""
 

@@ -33,12 +33,25 @@ def advance(prior: Sighting | None, tracking: Tracking, now: datetime, spacing: 
         )
     seen = replace(seen, last_seen_at=now)
     if isinstance(tracking, Ambiguous):
-        return replace(seen, confirmations=0, counted_at=None, vanished_at=None)
+        return _doubted(seen, tracking.worker.worker_id, now)
     vanished = seen.tracked_at is not None and not _still_has_its_row(seen, tracking)
     since = (seen.vanished_at or now) if vanished else None
     if seen.counted_at is not None and now - seen.counted_at < spacing:
         return replace(seen, vanished_at=since)
     return replace(seen, confirmations=seen.confirmations + 1, counted_at=now, vanished_at=since)
+
+
+def _doubted(seen: Sighting, worker_id: str, now: datetime) -> Sighting:
+    """Return what is known of a machine that a row is perhaps about.
+
+    If no row was known to be, it is the one that may vanish: who removes a row in order to correct it has the same hour
+    as anybody else whose row is gone.
+    """
+    its_row = seen.tracked_at is None or seen.tracked_by == worker_id
+    tracked_at, tracked_by = (now, worker_id) if its_row else (seen.tracked_at, seen.tracked_by)
+    return replace(
+        seen, confirmations=0, counted_at=None, vanished_at=None, tracked_at=tracked_at, tracked_by=tracked_by
+    )
 
 
 def _still_has_its_row(seen: Sighting, tracking: Untracked) -> bool:

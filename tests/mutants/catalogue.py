@@ -213,6 +213,20 @@ MUTANTS = (
         "            last_seen_at=now,\n            confirmations=seen.confirmations,\n            tracked_at=now,\n",
     ),
     Mutant(
+        "a row in doubt cannot vanish",
+        12,
+        SIGHTINGS,
+        "its_row = seen.tracked_at is None or seen.tracked_by == worker_id",
+        "its_row = False",
+    ),
+    Mutant(
+        "a row in doubt takes the place of the one that tracked",
+        12,
+        SIGHTINGS,
+        "its_row = seen.tracked_at is None or seen.tracked_by == worker_id",
+        "its_row = True",
+    ),
+    Mutant(
         "no reset when absent",
         11,
         SIGHTINGS,

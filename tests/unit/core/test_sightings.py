@@ -87,6 +87,30 @@ def test_an_absent_machine_is_remembered_for_a_day():
     assert absent(sighting(last_seen_at=NOW - day - SECOND), NOW) is None
 
 
+def test_a_row_in_doubt_that_goes_has_vanished_if_no_other_was_known():
+    doubted = advance(None, AMBIGUOUS, NOW, SPACING)
+
+    after = advance(doubted, NO_ROW, NOW + MINUTE, SPACING)
+
+    assert (doubted.tracked_at, doubted.tracked_by, doubted.vanished_at) == (NOW, "w-1", None)
+    assert after.vanished_at == NOW + MINUTE
+
+
+def test_a_doubt_by_another_row_makes_nobody_forget_the_one_that_tracked_it():
+    tracked = advance(None, Tracked(row("w-7")), NOW, SPACING)
+
+    doubted = advance(tracked, AMBIGUOUS, NOW + MINUTE, SPACING)
+    after = advance(
+        doubted,
+        Untracked(TerminateReason.SUPERSEDED, has_row=True, workers=frozenset({"w-1"})),
+        NOW + 2 * MINUTE,
+        SPACING,
+    )
+
+    assert (doubted.tracked_at, doubted.tracked_by) == (NOW, "w-7")
+    assert after.vanished_at == NOW + 2 * MINUTE
+
+
 # ---------------------------------------------------------------- rule 12: the row that vanished
 
 
