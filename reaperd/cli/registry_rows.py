@@ -197,8 +197,9 @@ def heartbeat(worker: str, path: Path | None, config: Path | None) -> None:
 def remove(worker: str, path: Path | None, config: Path | None) -> None:
     """Delete the row of a worker.
 
-    Its machine, if it still exists, is held for registry.vanish_grace and
-    then terminated. To retire a worker, set its state instead.
+    A machine that a look found by this row is held for registry.vanish_grace
+    and then terminated; one that no look knew goes without it. To retire a
+    worker, set its state instead.
 
     \b
     Example:
@@ -210,7 +211,7 @@ def remove(worker: str, path: Path | None, config: Path | None) -> None:
     about = target(path, config)
     about.writer().remove(worker)
     grace = "registry.vanish_grace" if about.settings is None else _spelt(about.settings.registry.vanish_grace)
-    _done(f"removed {worker}; its machine, if there is one, is held for {grace}, and is an orphan then")
+    _done(f"removed {worker}; a machine that a look found by it is held for {grace}, and is an orphan then")
 
 
 def _spelt(duration: timedelta) -> str:

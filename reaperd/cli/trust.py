@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,25 @@ from reaperd.clock import SystemClock
 from reaperd.errors import ExitCode
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from reaperd.config import Settings
+    from reaperd.core.history import Look
     from reaperd.core.model import Memory, RegistryPin
     from reaperd.report.paper import Paper
     from registry.model import RegistrySnapshot
 
 _SHOWN = 10
 """Enough to know the machines by; `reaperd plan` shows all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the ledger has."""
+
+    memory: Memory
+    look: Look | None
+    at: datetime
 
 
 @click.command()
@@ -33,7 +46,7 @@ def trust(reason: str, config: Path | None, *, yes: bool) -> None:
     """Accept a registry that is not the one known here.
 
     For the configured registry, when it was replaced or restored on purpose.
-    Shows what the ledger knows and what the file says, and which machines that were tracked at
+    Shows what the ledger knows and what the file says, and which machines that a row held at
     the last look are orphans by the file; and asks. Look at `reaperd plan` next.
 
     \b
@@ -59,11 +72,11 @@ def trust(reason: str, config: Path | None, *, yes: bool) -> None:
         )
     owner = settings.tag_keys.owner
     with open_existing(settings.ledger_path, deployment=settings.deployment, owner_tag=owner, now=now) as ledger:
-        memory = ledger.recall(now)
-        pin = memory.pin
+        known = _Known(memory=ledger.recall(now), look=ledger.last_look(), at=now)
+        pin = known.memory.pin
         registry = SqliteRegistry(settings.registry.path, settings.registry.busy_timeout)
         found = registry.snapshot(remembered_epoch=None if pin is None else pin.epoch)
-        _show(settings, memory, found)
+        _show(settings, known, found)
         _require_ours(settings, found)
         be_sure("Trust the registry in the file from now on?", yes=yes)
         identity = found.identity
@@ -85,8 +98,8 @@ def _require_ours(settings: Settings, found: RegistrySnapshot) -> None:
         )
 
 
-def _show(settings: Settings, memory: Memory, found: RegistrySnapshot) -> None:
-    pin, identity = memory.pin, found.identity
+def _show(settings: Settings, known_here: _Known, found: RegistrySnapshot) -> None:
+    pin, identity = known_here.memory.pin, found.identity
     live = sum(1 for worker in found.workers if worker.state.is_live)
     known = ("-", "-") if pin is None else (pin.registry_id, str(pin.epoch))
     paper = blank_paper()
@@ -105,28 +118,37 @@ def _show(settings: Settings, memory: Memory, found: RegistrySnapshot) -> None:
     for text in _changes(pin, found):
         paper.line(text)
     paper.line()
-    _show_machines(paper, memory, found)
+    _show_machines(settings, known_here, found, paper)
     put(paper.text())
 
 
-def _show_machines(paper: Paper, memory: Memory, found: RegistrySnapshot) -> None:
+def _show_machines(settings: Settings, known: _Known, found: RegistrySnapshot, paper: Paper) -> None:
     """Say which machines are orphans by the file, as far as the last look knows."""
-    from reaperd.core.trusting import succession  # noqa: PLC0415 - heavy
+    from reaperd.config.durations import format_duration  # noqa: PLC0415 - heavy
+    from reaperd.core.trusting import succession  # noqa: PLC0415
     from reaperd.report.parts import many, told_time  # noqa: PLC0415
+    from reaperd.wiring.policy import build_policy  # noqa: PLC0415
 
-    if memory.looked_at is None:
+    if known.look is None:
         paper.line("No look is on record, so nobody knows here which machines this concerns.")
         paper.line()
         return
-    then, looked_at = succession(memory, found.workers), told_time(memory.looked_at)
-    paper.line(f"Tracked at the last look, {looked_at}: {many(then.tracked, 'machine')}.")
-    if not then.left and then.tracked:
-        paper.line("Every one has a live row in this file.")
+    policy = build_policy(settings, own_instance_id=None)
+    then = succession(known.look, known.memory, found.workers, policy, known.at)
+    paper.line(f"Held by a row at the last look, {told_time(known.look.at)}: {many(then.held, 'machine')}.")
+    if then.doubtful:
+        paper.line(f"In doubt by this file, and held until it is corrected: {then.doubtful:,}.")
+    if then.launching:
+        paper.line(
+            f"By a launch that names no machine, and held for {format_duration(policy.launching_ttl)} at the most: "
+            f"{then.launching:,}."
+        )
+    if then.held and not then.left:
+        paper.line("No machine that was held is an orphan by this file.")
     if then.left:
         paper.line(f"Orphans by this file, which go once every guard agrees: {len(then.left):,}.")
-        paper.rows(
-            ("INSTANCE", "WAS TRACKED BY"), [(str(left.ref), left.worker_id or "-") for left in then.left[:_SHOWN]]
-        )
+        shown = [(str(left.ref), left.worker_id or "-", str(left.reason)) for left in then.left[:_SHOWN]]
+        paper.rows(("INSTANCE", "WAS HELD BY", "BECAUSE"), shown)
     if len(then.left) > _SHOWN:
         paper.line(f"and {len(then.left) - _SHOWN:,} more", indent=2)
     paper.line()

@@ -13,6 +13,7 @@ from typing import Self
 from sqlite_utils import Database
 
 from providers.model import InstanceRef
+from reaperd.core.history import Look
 from reaperd.core.memory import Learned
 from reaperd.core.model import (
     Approval,
@@ -44,6 +45,7 @@ from reaperd.ledger.connection import (
 )
 from reaperd.ledger.lease import Lease
 from reaperd.ledger.lessons import write_lesson
+from reaperd.ledger.looks import last_look
 from reaperd.ledger.place import place_of
 from reaperd.ledger.recall import brake, open_intents, recall
 from reaperd.ledger.standing import Recorded, recorded
@@ -117,6 +119,11 @@ class Ledger:
         """Return what a decision needs."""
         with self.transaction():
             return recall(self._connection, now)
+
+    def last_look(self) -> Look | None:
+        """Return the last complete look, for a person; None when there was none."""
+        with translated(self._path):
+            return last_look(self._connection)
 
     def known_epoch(self) -> int | None:
         """Return the registry epoch whose mark we know; None when no registry is known."""

@@ -16,7 +16,7 @@ from reaperd.core.memory import Learned
 from reaperd.core.model import RegistryPin, Sighting
 from registry.model import WorkerState
 from registry.sqlite import SqliteRegistry
-from tests.support.worlds import EAST, NOW, ref, row
+from tests.support.worlds import EAST, NOW, WEST, machine, ref, row
 from tests.unit.cli.running import person, run
 
 
@@ -175,7 +175,7 @@ def test_remove_says_what_becomes_of_the_machine(place):
     configured = run("registry", "remove", "w-0", "--config", place.config)
     unknown = registry(place, "remove", "w-1")
 
-    assert configured.stdout == "removed w-0; its machine, if there is one, is held for 1h, and is an orphan then\n"
+    assert configured.stdout == "removed w-0; a machine that a look found by it is held for 1h, and is an orphan then\n"
     assert "is held for registry.vanish_grace, and" in unknown.stdout
 
 
@@ -476,7 +476,7 @@ def looked(place, *tracked):
         pin=known_here,
         listed=frozenset(sightings),
         scopes=frozenset({EAST}),
-        look=Look(at=NOW, instances=(), coverage=()),
+        look=Look(at=NOW, instances=tuple(machine(f"i-{n}", worker=f"w-{n}") for n in tracked), coverage=()),
     )
     with place.open() as ledger:
         ledger.learn(lesson, NOW)
@@ -489,9 +489,9 @@ def test_trust_tells_which_machines_the_file_leaves_without_a_row(place):
 
     told = trust(place, "--yes").stdout
 
-    assert "Tracked at the last look, 2026-01-10 12:00:00 UTC: 3 machines.\n" in told
+    assert "Held by a row at the last look, 2026-01-10 12:00:00 UTC: 3 machines.\n" in told
     assert "Orphans by this file, which go once every guard agrees: 2.\n" in told
-    assert "  INSTANCE           WAS TRACKED BY\n  aws/us-east-1/i-1  w-1\n  aws/us-east-1/i-2  w-2\n" in told
+    assert "  INSTANCE           WAS HELD BY  BECAUSE\n  aws/us-east-1/i-1  w-1          unregistered\n" in told
 
 
 def test_trust_tells_of_an_empty_file_how_many_it_leaves(place):
@@ -513,8 +513,22 @@ def test_trust_tells_when_the_file_has_every_machine(place):
 
     told = trust(place, "--yes").stdout
 
-    assert "Tracked at the last look, 2026-01-10 12:00:00 UTC: 2 machines.\n" in told
-    assert "Every one has a live row in this file." in told
+    assert "Held by a row at the last look, 2026-01-10 12:00:00 UTC: 2 machines.\n" in told
+    assert "No machine that was held is an orphan by this file." in told
+    assert "launch" not in told
+
+
+def test_trust_of_a_copy_that_was_made_during_a_launch_tells_that_it_protects_for_a_while(place):
+    writer = place.make_registry()
+    writer.add(row("w-0", None, state=WorkerState.LAUNCHING, created_at=datetime.now(UTC)))
+    writer.add(row("w-1", "i-1", at=WEST))
+    know(place, registry_id="r-0")
+    looked(place, 0, 1)
+
+    told = trust(place, "--yes").stdout
+
+    assert "By a launch that names no machine, and held for 1h at the most: 1.\n" in told
+    assert "In doubt by this file, and held until it is corrected: 1.\n" in told
 
 
 def test_trust_tells_that_no_look_is_on_record(place):
