@@ -27,7 +27,7 @@ class Told:
     at: datetime
     """When it was last told."""
     severity: Severity
-    """The highest that it was told."""
+    """The highest that it was told since the alert was less severe for long enough."""
 
 
 NOBODY: Mapping[str, Told] = MappingProxyType({})
@@ -184,7 +184,7 @@ def _seen_again(before: Alert | None, condition: Condition, look: Look, policy: 
         severity=severity,
         severe_at=severe_at,
         ripe=(before is not None and before.ripe) or is_ripe(look, condition, since),
-        told=NOBODY if before is None else _not_in_the_future(before.told, look.at),
+        told=NOBODY if before is None else _still_known(before.told, severity, look.at),
     )
 
 
@@ -204,9 +204,16 @@ def _severity(before: Alert | None, condition: Condition, look: Look, policy: Po
     return before.severity, severe_at
 
 
-def _not_in_the_future(told: Mapping[str, Told], now: datetime) -> Mapping[str, Told]:
-    """Return what the channels know. A clock that once ran ahead must not silence the reminders for years."""
-    return {name: replace(known, at=min(known.at, now)) for name, known in told.items()}
+def _still_known(told: Mapping[str, Told], severity: Severity, now: datetime) -> Mapping[str, Told]:
+    """Return what the channels know.
+
+    A clock that once ran ahead must not silence the reminders for years. And where the severity fell, what rises above
+    it once more is news.
+    """
+    return {
+        name: Told(at=min(known.at, now), severity=min(known.severity, severity, key=lambda each: each.rank))
+        for name, known in told.items()
+    }
 
 
 # ---------------------------------------------------------------- what is told

@@ -109,12 +109,13 @@ def _alert(record: object) -> Alert:
         _text(name): Told(at=_moment(_mapping(known)["at"]), severity=Severity(_text(_mapping(known)["severity"])))
         for name, known in _mapping(fields["told"]).items()
     }
+    since, heard = _moment(fields["since"]), [known.at for known in told.values()]
     return Alert(
         condition=_condition(fields["condition"]),
-        since=_moment(fields["since"]),
+        since=since,
         severity=Severity(_text(fields["severity"])),
-        # Older versions did not write it.
-        severe_at=_moment(fields.get("severe_at", fields["since"])),
+        # Older versions did not write it: what was told last was told of an alert that was seen.
+        severe_at=_moment(fields["severe_at"]) if "severe_at" in fields else max(heard, default=since),
         ripe=_flag(fields["ripe"]),
         told=MappingProxyType(told),
     )

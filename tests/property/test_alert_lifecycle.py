@@ -237,13 +237,16 @@ def test_whatever_was_told_is_told_to_be_over_muted_or_not(history, policy):
 def test_reminders_keep_their_distance_and_escalations_raise(history, policy):
     told = said(history, policy)
 
-    for messages in told.values():
+    for (_, key), messages in told.items():
         for before, after in pairwise(messages):
             if after.kind is Kind.REMINDER:
                 assert after.notice.at - before.notice.at >= policy.realert_after
             if after.kind is Kind.ESCALATED:
                 event("escalated")
-                assert after.notice.condition.severity.rank > before.notice.condition.severity.rank
+                began = next(n for n, moment in enumerate(history) if moment.look.at == after.notice.since)
+                seen = [place for place in range(before.place, after.place) if key in history[place].keys]
+                least = min(severity_at(history, key, began, place, policy).rank for place in seen)
+                assert after.notice.condition.severity.rank > least
 
 
 @given(moments, policies)

@@ -340,11 +340,11 @@ def test_a_severity_that_goes_down_and_up_again_is_no_news():
 
     told = play(
         (sweep(), critical),
-        (sweep(DAY), [leak("i-1")]),
-        (sweep(DAY + MINUTE), critical),
+        (sweep(HOUR), [leak("i-1")]),
+        (sweep(2 * HOUR), critical),
     )
 
-    assert [[kind for kind, _ in step] for step in told] == [["firing"], ["reminder"], []]
+    assert [[kind for kind, _ in step] for step in told] == [["firing"], [], []]
 
 
 def test_a_machine_that_is_stopped_every_night_is_one_alert():
@@ -374,6 +374,20 @@ def test_a_machine_that_stays_stopped_is_severe_for_as_long_as_a_reminder_takes(
 
     assert standing == [Severity.WARNING, Severity.WARNING, Severity.INFO, Severity.INFO]
     assert ended == [(DAY, Severity.WARNING)]
+
+
+def test_what_rises_again_after_it_was_less_severe_for_long_enough_is_news():
+    critical, lower = [leak("i-1", severity=Severity.CRITICAL)], [leak("i-1")]
+
+    told = play(
+        (sweep(), critical),
+        (sweep(DAY - MINUTE), lower),
+        (sweep(DAY), lower),
+        (sweep(DAY + HOUR), critical),
+        (sweep(DAY + 2 * HOUR), critical),
+    )
+
+    assert [[kind for kind, _ in step] for step in told] == [["firing"], [], ["reminder"], ["escalated"], []]
 
 
 def test_a_clock_that_ran_ahead_does_not_keep_an_alert_severe():

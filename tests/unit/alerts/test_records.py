@@ -36,10 +36,15 @@ def test_an_alert_survives_the_disk():
     assert read_alert(json.loads(stored)).condition.data == ALERT.condition.data
 
 
-def test_an_alert_of_an_older_version_was_severe_when_it_was_first_seen():
-    stored = damaged(alert_record(ALERT), ["severe_at"], ...)
+@pytest.mark.parametrize(
+    ("told", "severe_at"),
+    [({}, NOW), ({"chat": Told(at=NOW + timedelta(hours=9), severity=Severity.WARNING)}, NOW + timedelta(hours=9))],
+)
+def test_an_alert_of_an_older_version_was_severe_when_it_was_told_last(told, severe_at):
+    alert = replace(ALERT, told=told)
+    stored = damaged(alert_record(alert), ["severe_at"], ...)
 
-    assert read_alert(stored) == replace(ALERT, severe_at=ALERT.since)
+    assert read_alert(stored) == replace(alert, severe_at=severe_at)
 
 
 def damaged(record, path, value):
