@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from unicodedata import normalize
 
 from registry.errors import RegistryImportError
 from registry.model import Worker, WorkerState
@@ -142,9 +143,13 @@ def _require_columns(names: Iterable[str]) -> None:
 
 def _plain(value: object) -> object:
     """Take back what keeps a spreadsheet from reading a cell as a formula."""
-    if isinstance(value, str) and value.startswith("'") and value[1:].lstrip().startswith(("=", "+", "-", "@")):
+    if isinstance(value, str) and value.startswith("'") and _may_be_a_formula(value[1:]):
         return value[1:]
     return value
+
+
+def _may_be_a_formula(text: str) -> bool:
+    return normalize("NFKC", text).lstrip().lstrip("'").lstrip().startswith(("=", "+", "-", "@"))
 
 
 def _own(record: Record) -> Worker:
@@ -226,19 +231,34 @@ def _cedana(row: Record) -> Worker:
 
 
 def _cedana_state(row: Record, instance_id: str | None) -> WorkerState:
-    if row.get("deletedat"):
+    if _is_deleted(row):
         return WorkerState.TERMINATED
     state = _CEDANA_STATES.get(_word(row, "state"), WorkerState.RUNNING)
     # A row that names no machine protects by its worker id, and for launching_ttl only.
     return WorkerState.LAUNCHING if instance_id is None and state.is_live else state
 
 
+def _is_deleted(row: Record) -> bool:
+    """Say whether gorm marked a row as deleted.
+
+    Go writes a time that is not set as that of the year 1, or as not valid.
+    """
+    told = row.get("deletedat")
+    if isinstance(told, Mapping):
+        told = told.get("Time", told.get("time")) if told.get("Valid", told.get("valid")) is True else None
+    if not isinstance(told, str):
+        return False
+    moment = parse_time(told)
+    # What cannot be read is no proof that somebody deleted it.
+    return moment is not None and moment.year > 1
+
+
 def _cedana_remarks(rows: Iterable[Record]) -> Iterable[str]:
     kept = tuple(rows)
-    deleted = sum(1 for row in kept if row.get("deletedat"))
+    deleted = sum(1 for row in kept if _is_deleted(row))
     if deleted:
         yield f"Deleted there: {deleted:,}. They are terminated here, whatever their state was."
-    for state in dict.fromkeys(_word(row, "state") for row in kept if not row.get("deletedat")):
+    for state in dict.fromkeys(_word(row, "state") for row in kept if not _is_deleted(row)):
         if state not in _CEDANA_STATES:
             yield f"The state {state!r} is not known: it counts as running, which protects."
     # gorm writes the column of `GPUs` as gp_us.

@@ -170,18 +170,23 @@ def _warnings(told: Import, new: Sequence[Worker], standing: Mapping[str, Worker
     other = [worker.worker_id for worker in known if _meaning(worker) != _meaning(standing[worker.worker_id])]
     if other:
         yield f"Of these, the registry says otherwise of {_some(other)}."
-    yield from _unknown_providers(new, about)
+    yield from dict.fromkeys(_unknown_places(new, about))
     over = [worker for worker in new if not worker.state.is_live]
     if over:
         yield f"Not live: {_workers(len(over))}. A machine of ours that no other row accounts for is ended (retired)."
 
 
-def _unknown_providers(new: Iterable[Worker], about: Target) -> Iterator[str]:
-    if about.settings is None:
+def _unknown_places(new: Iterable[Worker], about: Target) -> Iterator[str]:
+    """Yield where no machine is looked for: rows that misspell a place protect nothing there."""
+    known = about.regions
+    if known is None:
         return
-    configured = {table.name for table in about.settings.providers}
-    for name in sorted({worker.provider for worker in new} - configured):
-        yield f"No [[providers]] table is called {name}: its rows protect nothing. See `--provider THEIRS=OURS`."
+    for name, region in sorted({(worker.provider, worker.region) for worker in new}):
+        listed = known.get(name)
+        if name not in known:
+            yield f"No [[providers]] table is called {name}: its rows protect nothing. See `--provider THEIRS=OURS`."
+        elif listed is not None and region not in listed:
+            yield f"The [[providers]] table {name} does not list the region {region}: no machine is looked for there."
 
 
 def _meaning(worker: Worker) -> tuple[str, str, str | None, str]:

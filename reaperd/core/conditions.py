@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from alerts.model import Cause, Condition, Datum, Severity
 from providers.locations import Location, NotKnown, There
-from providers.model import InstanceRef
+from providers.model import InstanceRef, Scope
 from reaperd.core.model import (
     DeferReason,
     Intent,
@@ -239,14 +240,25 @@ def _blind(seen: Observation, policy: ReapPolicy) -> Iterator[Condition]:
     if there and len(seen.memory.listed - there) < BLIND_FROM:
         return
     unseen = [InstanceRef(row.provider, row.region, str(row.instance_id)) for row in missing(seen, policy)]
+    data: dict[str, Datum] = {"missing_workers": len(unseen)}
     if there:
         # A machine that was never listed has not vanished: its row may be ahead of it.
         unseen = [ref for ref in unseen if ref in seen.memory.listed]
+        dark = _dark(unseen, there)
         known = len(unseen) + len(there & seen.memory.listed)
-        if len(unseen) <= VANISHED_SHARE * known:
+        if not dark and len(unseen) <= VANISHED_SHARE * known:
             return
+        data = {"missing_workers": len(unseen)} | ({"scopes": ", ".join(sorted(map(str, dark)))} if dark else {})
     if len(unseen) >= BLIND_FROM:
-        yield Condition(cause=Cause.BLIND, severity=Severity.CRITICAL, data={"missing_workers": len(unseen)})
+        yield Condition(cause=Cause.BLIND, severity=Severity.CRITICAL, data=data)
+
+
+def _dark(vanished: Iterable[InstanceRef], there: Iterable[InstanceRef]) -> set[Scope]:
+    """Return the scopes in which enough machines have vanished and none is left: a region, or a whole cloud."""
+    gone = Counter((ref.provider, ref.region) for ref in vanished)
+    suspects = {place for place, machines in gone.items() if machines >= BLIND_FROM}
+    lit = {(ref.provider, ref.region) for ref in there} if suspects else set()
+    return {Scope(*place) for place in suspects - lit}
 
 
 def _about(ref: InstanceRef, told: tuple[Cause, Severity], data: Mapping[str, Datum]) -> Condition:

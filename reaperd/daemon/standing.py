@@ -156,9 +156,13 @@ class Standing:
             "scopes": _scopes(self.census),
             "leaks": self.leaks,
             "reload_refused": self.reload_refused,
-            "conditions": [condition_document(one) for one in self.conditions[:SHOWN_CONDITIONS]],
+            "conditions": [condition_document(one) for one in self._worst_first()[:SHOWN_CONDITIONS]],
             "conditions_total": len(self.conditions),
         }
+
+    def _worst_first(self) -> list[Condition]:
+        """Return the conditions, the most severe first: not all of them are shown."""
+        return sorted(self.conditions, key=lambda one: (-one.severity.rank, one.key))
 
 
 def _is_silent(coverage: Iterable[Coverage]) -> bool:

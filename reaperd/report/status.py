@@ -168,7 +168,9 @@ def _conditions(told: Told, paper: Paper) -> None:
         paper.command(f"{_text(entry, 'severity'):8}  {_text(entry, 'key')}", indent=2)
         if data := _data(_table(entry, "data")):
             paper.line(data, indent=12)
-    _more(len(conditions), paper)
+    total = told.get("conditions_total")
+    unheard = total - len(_list(told, "conditions")) if isinstance(total, int) else 0
+    _more(len(conditions), paper, beyond=unheard)
 
 
 def _alerts(told: Told, paper: Paper) -> None:
@@ -184,9 +186,12 @@ def _alerts(told: Told, paper: Paper) -> None:
         paper.line(f"CHANNEL {name} FAILS: {trouble}", "bold red")
 
 
-def _more(number: int, paper: Paper) -> None:
+def _more(number: int, paper: Paper, *, beyond: int = 0) -> None:
+    """Say how many there are more in the answer, and how many `beyond` it."""
     if number > SHOWN:
         paper.line(f"… {number - SHOWN:,} more: --format json", indent=2)
+    if beyond > 0:
+        paper.line(f"… and {beyond:,} less severe ones, which the daemon does not list: reaperd plan", indent=2)
 
 
 def _data(data: Told) -> str:

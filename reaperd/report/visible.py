@@ -6,6 +6,8 @@ own; a direction override could make one machine look like another. What cannot 
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -27,10 +29,17 @@ def visible_lines(text: str) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value as one cell of a table that may be opened in a spreadsheet: never a formula, never a new line."""
+    """Return a value as one cell of a table that may be opened in a spreadsheet: never a formula, never a new line.
+
+    `registry import` takes back the quote, and that one only.
+    """
     if not isinstance(value, str):
         return "" if value is None else str(value)
     shown = visible(value)
-    # A spreadsheet skips blanks before it decides that a cell is a formula. Nearly all begin with a letter or a digit.
-    plain = shown[:1].isalnum() or not shown.lstrip().startswith(_FORMULA)
-    return shown if plain else f"'{shown}"
+    # Nearly all begin with a letter or a digit.
+    return shown if shown[:1].isalnum() or not _may_be_a_formula(shown) else f"'{shown}"
+
+
+def _may_be_a_formula(text: str) -> bool:
+    """Say whether a spreadsheet might calculate with it: it skips blanks, and some read wide signs as narrow ones."""
+    return normalize("NFKC", text).lstrip().lstrip("'").lstrip().startswith(_FORMULA)

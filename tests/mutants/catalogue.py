@@ -617,6 +617,14 @@ MUTANTS = (
         "if lost or _is_stuck(intent, seen, policy):",
         "if _is_stuck(intent, seen, policy):",
     ),
+    Mutant("a scope that goes dark blinds nobody", 2, CONDITIONS, "dark = _dark(unseen, there)", "dark = set[Scope]()"),
+    Mutant(
+        "a fifth that vanishes blinds nobody",
+        2,
+        CONDITIONS,
+        "if not dark and len(unseen) <= VANISHED_SHARE * known:",
+        "if not dark:",
+    ),
     Mutant(
         "what lost our tag is not told", 22, CONDITIONS, "    yield from _out_of_sight(seen, policy, decision)\n", ""
     ),

@@ -180,3 +180,17 @@ def test_a_file_that_is_not_there_is_named(place):
 
 def test_a_provider_is_renamed_by_two_names(place, book):
     assert take_over(place, "--from", "json", book(ROW), "--provider", "aws", "--yes").exit_code == 2
+
+
+def test_places_in_which_no_machine_is_looked_for_are_told(place, book):
+    name = book(
+        ROW | {"worker_id": "w-1", "region": "us-esat-1"},
+        ROW | {"worker_id": "w-2", "instance_id": "i-2", "region": "us-esat-1"},
+        ROW | {"worker_id": "w-3", "instance_id": "i-3", "provider": "awz"},
+        ROW | {"worker_id": "w-4", "instance_id": "i-4", "provider": "awz", "region": "us-west-2"},
+    )
+
+    told = " ".join(take_over(place, name, "--from", "json", "--yes").output.split())
+
+    assert told.count("does not list the region us-esat-1: no machine is looked for there.") == 1
+    assert told.count("No [[providers]] table is called awz") == 1

@@ -9,6 +9,7 @@ import pytest
 
 from reaperd.report.sheet import VERDICT_COLUMNS, reconcile_sheet, sheet
 from reaperd.report.visible import cell
+from registry.importing import read_csv
 from tests.support.worlds import look, machine, policy
 from tests.unit.cli import reports
 
@@ -52,13 +53,28 @@ def test_a_refused_pass_is_a_header_alone():
     assert text == ",".join(VERDICT_COLUMNS) + "\n"
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "\n=1", "\ufeff=1"])
+CSV_ROW = {"provider": "aws", "region": "us-east-1", "state": "running"}
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "\n=1", "\ufeff=1", "\uff1dHYPERLINK(1)", "\uff20A")
+
+
+@pytest.mark.parametrize("name", FORMULAS)
 def test_no_cell_is_a_formula(name):
     text = reconcile_sheet(reports.report(look([machine("i-1", worker=name)]), policy()))
 
     (row,) = parsed(text)
     assert row["worker_id"].lstrip()[0] in "'\\"
     assert len(text.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "name", [*("=1+1", "+1", "-1", "@SUM(A1)", "\uff1dHYPERLINK(1)", "\uff20A"), *("'=1", "''-1", "' =1", "'a", "w-1")]
+)
+def test_a_cell_that_is_imported_again_is_what_it_was(name):
+    written = sheet(("worker_id", "provider", "region", "state"), [CSV_ROW | {"worker_id": f"{name}x"}])
+
+    (worker,) = read_csv(written).workers
+
+    assert worker.worker_id == f"{name}x"
 
 
 def test_no_cell_has_a_control_character():

@@ -169,6 +169,16 @@ def test_of_very_many_places_the_first_are_shown_and_the_others_counted(asked, s
     assert "  … 4 more: --format json\n" in asked("status").stdout
 
 
+def test_of_very_many_conditions_it_is_told_how_many_are_in_no_answer(asked, stranger: Stranger):
+    conditions = [{"key": f"late/{number}", "severity": "warning", "data": {}} for number in range(50)]
+    stranger.body = json.dumps({**STATUS, "conditions": conditions, "conditions_total": 61}).encode()
+
+    told = asked("status").stdout
+
+    assert "  … 30 more: --format json\n" in told
+    assert "  … and 11 less severe ones, which the daemon does not list: reaperd plan\n" in told
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"<html>", b"[]", b"null", b"3", b'"text"', b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"{} {}"],

@@ -519,6 +519,19 @@ def test_a_reaper_is_blind_when_more_than_a_fifth_and_three_have_vanished_from_o
     assert [each.data for each in found] == ([{"missing_workers": rows - seen}] if blind else [])
 
 
+@pytest.mark.parametrize("place", [WEST, GCP], ids=str)
+@pytest.mark.parametrize(("gone", "left", "blind"), [(3, 0, True), (3, 1, False), (2, 0, False), (25, 0, True)])
+def test_a_reaper_that_sees_nothing_of_a_scope_where_machines_were_is_blind_there(place, gone, left, *, blind):
+    here = [machine(f"i-{n}", worker=f"w-{n}") for n in range(200)]
+    elsewhere = [machine(f"i-9{n}", worker=f"w-9{n}", at=place) for n in range(gone + left)]
+    rows = [row(each.worker_id, each.ref.instance_id, at=each.ref.scope) for each in (*here, *elsewhere)]
+    listed = Memory(listed=frozenset(each.ref for each in (*here, *elsewhere)))
+
+    found = [each for each in told(look([*here, *elsewhere[gone:]], rows, memory=listed)) if each.cause == "blind"]
+
+    assert [each.data for each in found] == ([{"missing_workers": gone, "scopes": str(place)}] if blind else [])
+
+
 def test_a_row_whose_machine_was_never_listed_has_not_vanished():
     machines = [machine(f"i-{n}", worker=f"w-{n}") for n in range(5)]
     listed = Memory(listed=frozenset(ref(f"i-{n}") for n in range(5)))

@@ -172,5 +172,24 @@ class TestCedana:
 
         assert one(row | {"CreatedAt": "2024-03-01T10:00:00Z", "DeletedAt": None}).worker_id == "cedana-7"
 
+    @pytest.mark.parametrize(
+        ("deleted", "live"),
+        [
+            ("0001-01-01T00:00:00Z", True),
+            ("0001-01-01 00:00:00+00:00", True),
+            ({"Time": "0001-01-01T00:00:00Z", "Valid": False}, True),
+            ({"Time": "2024-03-02T10:00:00Z", "Valid": False}, True),
+            ("some time ago", True),
+            ("2024-03-02 10:00:00.123456789+00:00", False),
+            ({"Time": "2024-03-02T10:00:00Z", "Valid": True}, False),
+        ],
+        ids=str,
+    )
+    def test_a_time_that_go_has_not_set_deletes_nothing(self, deleted, live):
+        told = from_cedana([cedana(deleted_at=deleted)])
+
+        assert [row.state.is_live for row in told.workers] == [live]
+        assert any("Deleted there: 1" in remark for remark in told.remarks) == (not live)
+
     def test_an_instance_without_a_region_refuses_the_book(self):
         assert problems(from_cedana, [cedana(region="")]) == ("instance 7: its region '' is blank",)
