@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import threading
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
+
+from sqlite_utils import Database
 
 from registry.errors import RegistryWriteError
 from registry.model import SCHEMA_VERSION, RegistryIdentity
@@ -20,6 +23,11 @@ from registry.sqlite.remedies import unusable
 from registry.sqlite.schema import NOW, prove_registry, prove_schema
 from registry.sqlite_readonly import ReadOnlyOpenError, read_whole
 
+_TRIES = 20
+_BETWEEN_SECONDS = 0.05
+_NEVER = threading.Event()
+_PRIMARY = 0xFF
+"""SQLite's extended codes have the primary one in their lowest byte."""
 _DEPLOYMENT = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -38,7 +46,7 @@ def create(path: Path, deployment: str, *, registry_id: str | None = None) -> Re
     _reserve(path)
     try:
         with opened(path, BUSY_TIMEOUT) as db:
-            db.enable_wal()
+            _write_ahead(db)
             with immediate(db):
                 migrations.apply(db)
                 db.execute(
@@ -50,6 +58,22 @@ def create(path: Path, deployment: str, *, registry_id: str | None = None) -> Re
     except BaseException:
         _remove(path)
         raise
+
+
+def _write_ahead(db: Database) -> None:
+    """Switch to WAL mode.
+
+    Where a writer has begun with the new file, SQLite says at once that it is locked, whatever the busy timeout.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            db.enable_wal()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or not left:
+                raise
+            _NEVER.wait(_BETWEEN_SECONDS)
+        else:
+            return
 
 
 def migrate(path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> tuple[str, ...]:

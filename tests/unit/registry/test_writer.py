@@ -5,13 +5,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from registry.conformance import FULL, LAUNCHING
-from registry.errors import RegistryUnusableError, RegistryWriteError
+from registry.errors import RegistryError, RegistryUnusableError, RegistryWriteError
 from registry.model import RegistryFault, Worker, WorkerState
 from registry.sqlite.admin import backup, create, migrate
 from registry.sqlite.connection import writing
@@ -45,6 +46,29 @@ class TestCreate:
         assert list(files(path)) == ["registry.db"]
         with connected(path) as connection:
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+    def test_a_control_plane_that_was_started_too_early_keeps_it_from_nothing(self, tmp_path):
+        # SQLite itself fails in one of fifteen rounds or so.
+        made, over = threading.Event(), threading.Event()
+        paths = [tmp_path / f"{number}.db" for number in range(100)]
+        current = [paths[0]]
+
+        def beat() -> None:
+            while not over.is_set():
+                made.set()
+                with suppress(RegistryError):
+                    SqliteRegistryWriter(current[0], "prod").heartbeat("w-1")
+
+        early = threading.Thread(target=beat)
+        early.start()
+        made.wait()
+        try:
+            for each in paths:
+                current[0] = each
+                create(each, "prod")
+        finally:
+            over.set()
+            early.join()
 
     @pytest.mark.parametrize("content", [b"", b"precious"])
     def test_nothing_is_overwritten(self, path, content):
