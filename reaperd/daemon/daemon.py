@@ -21,6 +21,7 @@ from reaperd.daemon.leadership import Leadership
 from reaperd.daemon.notify import Notifier
 from reaperd.daemon.pace import PaceWatch
 from reaperd.daemon.pulse import Pulse
+from reaperd.daemon.room import give_back
 from reaperd.daemon.standing import Standing
 from reaperd.daemon.work import LastingClock, Turn, Work
 from reaperd.delivery.office import Office
@@ -304,6 +305,7 @@ class Daemon:
                 self._with.log.exception("pass_failed")
             finally:
                 pulse.end(clock.monotonic())
+        give_back()
 
     def _turn(self, kind: PassKind, pass_id: str) -> Turn:
         """Return what this pass gets. The first of its kind has no clock step: there is nothing to compare with."""
