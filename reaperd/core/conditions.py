@@ -248,7 +248,9 @@ def _blind(seen: Observation, policy: ReapPolicy) -> Iterator[Condition]:
         known = len(unseen) + len(there & seen.memory.listed)
         if not dark and len(unseen) <= VANISHED_SHARE * known:
             return
-        data = {"missing_workers": len(unseen)} | ({"scopes": ", ".join(sorted(map(str, dark)))} if dark else {})
+        data["missing_workers"] = len(unseen)
+        if dark:
+            data["scopes"] = ", ".join(sorted(map(str, dark)))
     if len(unseen) >= BLIND_FROM:
         yield Condition(cause=Cause.BLIND, severity=Severity.CRITICAL, data=data)
 
@@ -257,7 +259,9 @@ def _dark(vanished: Iterable[InstanceRef], there: Iterable[InstanceRef]) -> set[
     """Return the scopes in which enough machines have vanished and none is left: a region, or a whole cloud."""
     gone = Counter((ref.provider, ref.region) for ref in vanished)
     suspects = {place for place, machines in gone.items() if machines >= BLIND_FROM}
-    lit = {(ref.provider, ref.region) for ref in there} if suspects else set()
+    if not suspects:
+        return set()
+    lit = {(ref.provider, ref.region) for ref in there}
     return {Scope(*place) for place in suspects - lit}
 
 
