@@ -532,6 +532,15 @@ def test_a_reaper_that_sees_nothing_of_a_scope_where_machines_were_is_blind_ther
     assert [each.data for each in found] == ([{"missing_workers": gone, "scopes": str(place)}] if blind else [])
 
 
+def test_a_few_that_vanish_here_and_there_blind_nobody():
+    here = [machine(f"i-{n}", worker=f"w-{n}") for n in range(200)]
+    gone = [machine(f"i-9{n}", worker=f"w-9{n}", at=place) for n, place in enumerate((WEST, WEST, GCP, GCP))]
+    rows = [row(each.worker_id, each.ref.instance_id, at=each.ref.scope) for each in (*here, *gone)]
+    listed = Memory(listed=frozenset(each.ref for each in (*here, *gone)))
+
+    assert "blind" not in keys(look(here, rows, memory=listed))
+
+
 def test_a_row_whose_machine_was_never_listed_has_not_vanished():
     machines = [machine(f"i-{n}", worker=f"w-{n}") for n in range(5)]
     listed = Memory(listed=frozenset(ref(f"i-{n}") for n in range(5)))
